@@ -1,0 +1,384 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/tieredmem/mem/buffer"
+	"github.com/tieredmem/mem/crash"
+	"github.com/tieredmem/mem/durable"
+	"github.com/tieredmem/mem/durable/faultfs"
+	"github.com/tieredmem/mem/entry"
+	"github.com/tieredmem/mem/journal"
+	"github.com/tieredmem/mem/plan"
+	"github.com/tieredmem/mem/tiers"
+	"github.com/tieredmem/mem/workspace"
+)
+
+var at0 = time.Date(2026, 11, 30, 9, 30, 0, 0, time.UTC)
+
+func testRules(t testing.TB, layout string) tiers.Rules {
+	t.Helper()
+	c, err := tiers.ParseConfig("mem.yaml", []byte("layout: "+layout+"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tiers.Load(tiers.Sources{Memory: fstest.MapFS{}, Mem: &c, Zone: time.UTC})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+type noLock struct{}
+
+func (noLock) Lock(context.Context, string) error { return nil }
+func (noLock) Unlock() error                      { return nil }
+
+func onDisk(d durable.FS, rules tiers.Rules, at time.Time) *workspace.Workspace {
+	return &workspace.Workspace{Dir: "/w", Rules: rules, Disk: d, Lock: noLock{}, LockWait: time.Second, At: at, Host: "h", Features: features(rules, at)}
+}
+
+const (
+	bufPath  = "memory/working-buffer.md"
+	notePath = "memory/episodic/2026-11-30.md"
+	oldNote  = "# 2026-11-30\n\n- an earlier event\n\nUpdated: 2026-11-30\nDecisions: none\nSignal: none\nOpen: none\n"
+	fullBuf  = "# Working Buffer\ncreated: 2026-11-30T08:00:00Z\nlast_active: 2026-11-30T09:00:00Z\n\n## Active Task:\n- FACT-ONE aaaaaaaa\n- FACT-TWO bbbbbbbb\n"
+)
+
+// engineDisk is a workspace that has been used before, so that making .mem is
+// not part of every scenario.
+func engineDisk(t testing.TB, rules tiers.Rules, files map[string]string) *faultfs.Disk {
+	d := faultfs.New()
+	for name, text := range files {
+		d.Put(name, text)
+	}
+	d.Mkdirs("memory/episodic", ".mem/tx", ".mem/receipts/2026/11", ".mem/trash/2026/11")
+	d.Put(".mem/version", "1\n")
+	d.Put(".mem/.gitignore", "*\n")
+	return d
+}
+
+// want is what the oracle of a scenario expects.
+type want struct {
+	facts  map[string]int // text → how often it must stand outside .mem
+	maybe  map[string]int // likewise, once the command was acknowledged; before that at most so often
+	gone   []string       // stands at most once, and not any more once the command was acknowledged
+	either []string       // exactly one of these stands, exactly once
+	keep   map[string]string
+	buffer bool
+}
+
+func (w want) check(d *faultfs.Disk, acked bool) (bad []string) {
+	var visible strings.Builder
+	for _, name := range d.Names() {
+		text, _ := d.Text(name)
+		if !strings.HasPrefix(name, ".mem/") {
+			visible.WriteString(text)
+		}
+		bad = append(bad, checkName(name, text)...)
+	}
+	all := visible.String()
+	for f, n := range w.facts {
+		if got := strings.Count(all, f); got != n {
+			bad = append(bad, fmt.Sprintf("1 %q stands %d times, want %d", f, got, n))
+		}
+	}
+	for f, n := range w.maybe {
+		if got := strings.Count(all, f); got > n || acked && got != n {
+			bad = append(bad, fmt.Sprintf("1 %q stands %d times, want %d (acked %v)", f, got, n, acked))
+		}
+	}
+	for _, f := range w.gone {
+		if got := strings.Count(all, f); got > 1 || acked && got != 0 {
+			bad = append(bad, fmt.Sprintf("1 %q stands %d times, want none (acked %v)", f, got, acked))
+		}
+	}
+	if len(w.either) > 0 {
+		n := 0
+		for _, e := range w.either {
+			n += strings.Count(all, e)
+		}
+		if n != 1 {
+			bad = append(bad, fmt.Sprintf("1 one of %q stands %d times", w.either, n))
+		}
+	}
+	if strings.ContainsRune(all, 0) {
+		bad = append(bad, "2 zero bytes in visible text")
+	}
+	for name, part := range w.keep {
+		if text, _ := d.Text(name); !containsLines(text, part) {
+			bad = append(bad, "2 older text of "+name+" is not as it was")
+		}
+	}
+	if w.buffer {
+		text, ok := d.Text(bufPath)
+		if b := entry.ParseBuffer([]byte(text)); !ok || b.Dialect != entry.Canonical {
+			bad = append(bad, "3 no buffer with a valid header")
+		}
+	}
+	return append(bad, checkReceipts(d)...)
+}
+
+// containsLines reports whether old's lines stand in text in their order.
+func containsLines(text, old string) bool {
+	rest := text
+	for _, l := range strings.SplitAfter(old, "\n") {
+		i := strings.Index(rest, l)
+		if i < 0 {
+			return false
+		}
+		rest = rest[i+len(l):]
+	}
+	return true
+}
+
+func checkName(name, text string) (bad []string) {
+	base := path.Base(name)
+	_, staged := journal.StagedBy(base)
+	if staged || strings.HasPrefix(name, ".mem/tx/") || strings.HasSuffix(base, ".lock") && name != ".mem/lock" ||
+		strings.HasSuffix(base, ".rotating") || strings.Contains(base, ".pending") {
+		bad = append(bad, "4 left over: "+path.Dir(name)+"/"+kindOf(base))
+	}
+	if strings.HasPrefix(name, ".mem/trash/") {
+		t, ok := plan.ParseTrash(name)
+		if !ok || int64(len(text)) < t.Size || plan.Hash([]byte(text)[:t.Size]) != t.Hash {
+			bad = append(bad, "5 a trash name that is not its content's hash")
+		}
+	}
+	return bad
+}
+
+func kindOf(base string) string {
+	if _, staged := journal.StagedBy(base); staged {
+		return "staged"
+	}
+	if i := strings.LastIndex(base, "."); i >= 0 {
+		return base[i:]
+	}
+	return base
+}
+
+func checkReceipts(d *faultfs.Disk) (bad []string) {
+	undone := map[string]bool{}
+	var receipts []plan.Plan
+	for _, name := range d.Names() {
+		if !strings.HasPrefix(name, ".mem/receipts/") {
+			continue
+		}
+		text, _ := d.Text(name)
+		p, err := plan.Decode([]byte(text))
+		if err != nil {
+			bad = append(bad, "6 a receipt that does not parse")
+			continue
+		}
+		if u, ok := p.Facts["undoes"].(string); ok {
+			undone[u] = true
+		}
+		receipts = append(receipts, p)
+	}
+	for _, p := range receipts {
+		if undone[p.ID] {
+			continue
+		}
+		for _, s := range p.Steps {
+			text, there := d.Text(s.Path)
+			switch {
+			case s.Outcome == plan.Conflict && s.Kind != plan.Seal && s.Kind != plan.Move:
+				if _, ok := d.Text(s.To); !ok && s.Stage.Name != "" {
+					bad = append(bad, "6 a conflict without its draft")
+				}
+			case s.Kind == plan.Append && !strings.Contains(text, strings.TrimSpace(string(s.Text))):
+				if s.Place != entry.ActiveTask { // a note may have been rotated since
+					bad = append(bad, "6 a receipt tells of text that is not there")
+				}
+			case s.Kind == plan.Create && !there:
+				bad = append(bad, "6 a receipt tells of a file that is not there")
+			}
+		}
+	}
+	return bad
+}
+
+func writeNow(name, text string, seen []byte) func(*workspace.Workspace) error {
+	return func(w *workspace.Workspace) error {
+		receipt, _, err := w.Update("write", func(m fs.FS) (plan.Plan, error) {
+			return planWrite(m, name, []byte(text), plan.StateOf(seen).Hash)
+		})
+		if err == nil && receipt.Outcome == plan.Conflict {
+			err = errors.New("conflict")
+		}
+		return err
+	}
+}
+
+func closeNow(w *workspace.Workspace) error {
+	_, _, err := w.Update("close", func(m fs.FS) (plan.Plan, error) {
+		return buffer.Close(m, w.Rules, w.At, entry.ClosureArg{Decisions: "CHOSE x"})
+	})
+	return err
+}
+
+func undoLast(w *workspace.Workspace) error {
+	_, _, err := w.Update("undo", func(m fs.FS) (plan.Plan, error) {
+		entries, err := fs.ReadDir(m, ".mem/receipts/2026/11")
+		if err != nil {
+			return plan.Plan{}, err
+		}
+		id := strings.TrimSuffix(entries[0].Name(), ".json")
+		p, _, err := w.Journal().Load(id)
+		if err != nil {
+			return p, err
+		}
+		return w.Journal().Undo(p)
+	})
+	return err
+}
+
+type scenario struct {
+	name  string
+	files map[string]string
+	setup func(*workspace.Workspace) error
+	run   func(*workspace.Workspace) error
+	want  want
+	tweak func(*faultfs.Disk)
+}
+
+func rotateNow(w *workspace.Workspace) error {
+	_, _, err := w.Update("rotate", func(m fs.FS) (plan.Plan, error) {
+		p, _, err := buffer.Rotate(m, w.Rules, w.At, buffer.Options{Force: true})
+		return p, err
+	})
+	return err
+}
+
+func noteNow(text string) func(*workspace.Workspace) error {
+	return func(w *workspace.Workspace) error {
+		_, _, err := w.Update("note", func(m fs.FS) (plan.Plan, error) { return buffer.Note(m, w.Rules, w.At, text) })
+		return err
+	}
+}
+
+func rotated(buf string) string {
+	return string(entry.Block([]byte(buf), plan.Hash([]byte(buf)), time.UTC, "\n"))
+}
+
+func scenarios() []scenario {
+	facts := map[string]int{"FACT-ONE aaaaaaaa": 1, "FACT-TWO bbbbbbbb": 1}
+	twice := map[string]int{"FACT-ONE aaaaaaaa": 2, "FACT-TWO bbbbbbbb": 2}
+	both := map[string]string{bufPath: fullBuf, notePath: oldNote}
+	keep := map[string]string{notePath: oldNote}
+	return []scenario{
+		{name: "rotate", files: both, run: rotateNow, want: want{facts: facts, keep: keep, buffer: true}},
+		{name: "rotate into a new note", files: map[string]string{bufPath: fullBuf}, run: rotateNow, want: want{facts: facts, buffer: true}},
+		{
+			name: "rotate text that another rotation brought", run: rotateNow, want: want{facts: twice, buffer: true},
+			files: map[string]string{bufPath: fullBuf, notePath: "# 2026-11-30\n\n" + rotated(strings.Replace(fullBuf, "T08", "T07", 1))},
+		},
+		{
+			name: "rotate the same bytes again", run: rotateNow, want: want{facts: twice, buffer: true},
+			files: map[string]string{bufPath: fullBuf, notePath: "# 2026-11-30\n\n" + rotated(fullBuf)},
+		},
+		{
+			name: "recover rotating", run: recoverNow, want: want{facts: facts, keep: keep, buffer: true},
+			files: map[string]string{bufPath + ".rotating": fullBuf, notePath: oldNote, bufPath + ".lock": ""},
+		},
+		{
+			name: "recover rotating that is in its note", run: recoverNow, want: want{facts: facts, buffer: true},
+			files: map[string]string{bufPath + ".rotating": fullBuf, notePath: "# 2026-11-30\n\n" + rotated(fullBuf)},
+		},
+		{
+			name: "recover two pending", run: recoverNow, want: want{facts: facts, keep: keep, buffer: true},
+			files: map[string]string{bufPath + ".pending": fullBuf[:strings.Index(fullBuf, "- FACT-TWO")], bufPath + ".pending-2": "- FACT-TWO bbbbbbbb", notePath: oldNote},
+		},
+		{name: "note", files: both, run: noteNow("FACT-NEW cccccccc"), want: want{facts: facts, maybe: map[string]int{"FACT-NEW cccccccc": 1}, keep: map[string]string{notePath: oldNote, bufPath: "## Active Task:\n- FACT-ONE aaaaaaaa\n- FACT-TWO bbbbbbbb\n"}, buffer: true}},
+		{name: "note without a buffer", files: map[string]string{notePath: oldNote}, run: noteNow("FACT-NEW cccccccc"), want: want{maybe: map[string]int{"FACT-NEW cccccccc": 1}, keep: keep, buffer: true}},
+		{name: "write a new file", files: both, run: writeNow("memory/semantic/x.md", "FACT-NEW cccccccc\n", nil), want: want{facts: facts, maybe: map[string]int{"FACT-NEW cccccccc": 1}, keep: keep, buffer: true}},
+		{
+			name: "write over a file", run: writeNow("memory/semantic/x.md", "FACT-NEW cccccccc\n", []byte("FACT-OLD dddddddd\n")),
+			files: map[string]string{bufPath: fullBuf, "memory/semantic/x.md": "FACT-OLD dddddddd\n"},
+			want:  want{facts: facts, either: []string{"FACT-OLD dddddddd", "FACT-NEW cccccccc"}, buffer: true},
+		},
+		{name: "close", files: both, run: closeNow, want: want{facts: facts, maybe: map[string]int{"CHOSE x": 1}, keep: map[string]string{notePath: "# 2026-11-30\n\n- an earlier event\n"}, buffer: true}},
+		{name: "undo a note", files: both, setup: noteNow("FACT-NEW cccccccc"), run: undoLast, want: want{facts: facts, gone: []string{"FACT-NEW cccccccc"}, keep: keep, buffer: true}},
+		{name: "undo a rotation", files: both, setup: rotateNow, run: undoLast, want: want{facts: facts, keep: keep, buffer: true}},
+		{
+			name: "undo a write", setup: writeNow("memory/semantic/x.md", "FACT-NEW cccccccc\n", []byte("FACT-OLD dddddddd\n")), run: undoLast,
+			files: map[string]string{bufPath: fullBuf, "memory/semantic/x.md": "FACT-OLD dddddddd\n"},
+			want:  want{facts: facts, either: []string{"FACT-OLD dddddddd", "FACT-NEW cccccccc"}, buffer: true},
+		},
+		{name: "first use", files: map[string]string{bufPath: fullBuf, notePath: oldNote}, tweak: func(d *faultfs.Disk) { d.Forget(".mem") }, run: noteNow("FACT-NEW cccccccc"), want: want{facts: facts, maybe: map[string]int{"FACT-NEW cccccccc": 1}, keep: keep, buffer: true}},
+	}
+}
+
+func recoverNow(w *workspace.Workspace) error {
+	rec, err := w.Recover()
+	if err == nil && len(rec.Attention) > 0 {
+		err = &workspace.AttentionError{Items: rec.Attention}
+	}
+	return err
+}
+
+func (s scenario) on(t testing.TB, rules tiers.Rules, mod func(*faultfs.Disk)) crash.Scenario {
+	make := func() *faultfs.Disk {
+		d := engineDisk(t, rules, s.files)
+		if s.tweak != nil {
+			s.tweak(d)
+		}
+		if s.setup != nil {
+			if err := s.setup(onDisk(d, rules, at0.Add(-time.Minute))); err != nil {
+				t.Fatal(err)
+			}
+			d.Settle()
+		}
+		if mod != nil {
+			mod(d)
+		}
+		return d
+	}
+	base := make()
+	return crash.Scenario{
+		Name:  s.name,
+		Disk:  base.Clone,
+		Run:   func(d durable.FS) error { return s.run(onDisk(d, rules, at0)) },
+		Mend:  func(d durable.FS) error { return recoverNow(onDisk(d, rules, at0.Add(time.Minute))) },
+		Check: s.want.check,
+	}
+}
+
+func TestCrashesEverywhere(t *testing.T) {
+	rules := testRules(t, "canonical")
+	variants := []struct {
+		name string
+		mod  func(*faultfs.Disk)
+	}{
+		{"exchange", nil},
+		{"renames by halves", func(d *faultfs.Disk) { d.Split = true }},
+		{"no exchange", func(d *faultfs.Disk) { d.NoExchange = true }},
+		{"no exchange, no links", func(d *faultfs.Disk) { d.NoExchange, d.NoLinks = true, true }},
+	}
+	depth := 2
+	if testing.Short() {
+		depth = 0
+	}
+	states := 0
+	start := time.Now()
+	for _, v := range variants {
+		for _, s := range scenarios() {
+			r := crash.Explore(s.on(t, rules, v.mod), depth)
+			states += r.States
+			t.Logf("%s, %s: %v", s.name, v.name, r)
+			if r.Total() > 0 {
+				t.Fail()
+			}
+		}
+	}
+	t.Logf("%d states, depth %d, %v", states, depth, time.Since(start).Round(time.Millisecond))
+}

@@ -1,0 +1,369 @@
+// Package crash enumerates crashes: for tests only.
+//
+// [Explore] runs a command on a disk in memory and stops it before each of its
+// operations in turn, lets each of them fail, or fail although it was done,
+// fills the disk, and cuts the power with everything the disk model allows. On
+// every state that is left it runs the recovery, crashes that in the same
+// ways, to a given depth, and asks an oracle about the result.
+// [Interleave] runs the command beside a writer that ignores every lock.
+package crash
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sort"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/tieredmem/mem/durable"
+	"github.com/tieredmem/mem/durable/faultfs"
+)
+
+// Scenario is a command on a disk.
+type Scenario struct {
+	Name  string
+	Disk  func() *faultfs.Disk
+	Run   func(durable.FS) error // the command
+	Mend  func(durable.FS) error // what is run after a crash
+	Check Oracle
+	// Sabotage, if set, puts a planted bug between the code and the disk.
+	Sabotage func(*faultfs.Disk, durable.FS) durable.FS
+}
+
+// Oracle names what is wrong with a disk. acked: the command had reported
+// success, so its effect must be there.
+type Oracle func(d *faultfs.Disk, acked bool) []string
+
+// Result counts what was seen.
+type Result struct {
+	Ops        int // operations of the undisturbed command that change the disk
+	States     int // disk states that were judged
+	Violations map[string]int
+	First      map[string]string // how to get there, per violation
+}
+
+// Total is the number of violations.
+func (r *Result) Total() int {
+	n := 0
+	for _, v := range r.Violations {
+		n += v
+	}
+	return n
+}
+
+func (r *Result) String() string {
+	var sb strings.Builder
+	fmt.Fprintf(&sb, "%d operations, %d states, %d violations", r.Ops, r.States, r.Total())
+	keys := make([]string, 0, len(r.Violations))
+	for k := range r.Violations {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	for _, k := range keys {
+		fmt.Fprintf(&sb, "\n  %d× %s\n     first: %s", r.Violations[k], k, r.First[k])
+	}
+	return sb.String()
+}
+
+// stop is what a killed command panics with.
+type stop struct{}
+
+// fault is how one operation is disturbed.
+type fault int
+
+const (
+	kill   fault = iota // the process ends before the operation
+	fail                // the operation fails and did not happen
+	failed              // the operation fails although it happened
+	short               // half of a write happens, then it fails
+	full                // from here on the disk has no space
+)
+
+var faults = []fault{kill, fail, failed, short, full}
+
+// nested are the faults inside a recovery.
+var nested = []fault{kill, failed, full}
+
+func (f fault) String() string {
+	return [...]string{"kill before", "error at", "error after", "short write at", "disk full from"}[f]
+}
+
+// disturb runs f on the disk with one fault at the n-th changing operation
+// (0: none). It reports whether the fault took effect, and the operation.
+func disturb(d *faultfs.Disk, s Scenario, f func(durable.FS) error, n int, how fault) (err error, ops int, at string) {
+	hit := false
+	w := func(op durable.Op, done bool) error {
+		if !op.Changes() {
+			return nil
+		}
+		if !done {
+			ops++
+		}
+		if ops == n {
+			at = op.String()
+			switch {
+			case how == kill && !done:
+				hit = true
+				panic(stop{})
+			case how == fail && !done, how == failed && done:
+				return syscall.EIO
+			case how == short && !done && op.Kind == "write":
+				return fmt.Errorf("%w: %w", durable.ErrShort, syscall.ENOSPC)
+			}
+		}
+		if n > 0 && ops >= n && how == full && !done && (op.Kind == "create" || op.Kind == "write" || op.Kind == "mkdir") {
+			return syscall.ENOSPC
+		}
+		return nil
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ours := r.(stop); !ours || !hit {
+				panic(r)
+			}
+			err = errKilled
+		}
+	}()
+	return f(s.fs(d, w)), ops, at
+}
+
+func (s Scenario) fs(d *faultfs.Disk, w durable.Watcher) durable.FS {
+	fsys := durable.Watch(d, w)
+	if s.Sabotage != nil {
+		return s.Sabotage(d, fsys)
+	}
+	return fsys
+}
+
+var errKilled = errors.New("killed")
+
+type item struct {
+	disk  *faultfs.Disk
+	acked bool
+	depth int
+	path  string
+}
+
+type key struct {
+	disk  uint64
+	acked bool
+}
+
+// Explore enumerates crashes of the command and, depth levels deep, of the
+// recovery.
+func Explore(s Scenario, depth int) *Result {
+	r := &Result{Violations: map[string]int{}, First: map[string]string{}}
+	base := s.Disk()
+	err, n, _ := disturb(base, s, s.Run, 0, kill)
+	r.Ops = n
+	if err != nil {
+		r.note("undisturbed run fails: "+err.Error(), "-")
+		return r
+	}
+	for _, v := range s.Check(base, true) {
+		r.note(v, "undisturbed")
+	}
+	seen := map[key]bool{}
+	var level []item
+	add := func(items []item) {
+		for _, it := range items {
+			r.States++
+			if k := (key{it.disk.Key(), it.acked}); !seen[k] {
+				seen[k] = true
+				level = append(level, it)
+			}
+		}
+	}
+	add(crashes(s, s.Disk, s.Run, n, false, depth, faults, "run"))
+	for len(level) > 0 {
+		work := level
+		level = nil
+		outs := make([]outcome, len(work))
+		var wg sync.WaitGroup
+		next := make(chan int)
+		for range runtime.GOMAXPROCS(0) {
+			wg.Go(func() {
+				for i := range next {
+					outs[i] = judge(s, work[i])
+				}
+			})
+		}
+		for i := range work {
+			next <- i
+		}
+		close(next)
+		wg.Wait()
+		for i, o := range outs {
+			r.States += o.states
+			for _, v := range o.bad {
+				r.note(v, work[i].path)
+			}
+			add(o.next)
+		}
+	}
+	return r
+}
+
+func (r *Result) note(v, path string) {
+	r.Violations[v]++
+	if r.First[v] == "" {
+		r.First[v] = path
+	}
+}
+
+// crashes disturbs f at every operation in every way and returns the states.
+func crashes(s Scenario, start func() *faultfs.Disk, f func(durable.FS) error, n int, acked bool, depth int, how []fault, name string) []item {
+	var out []item
+	for i := 1; i <= n+1; i++ {
+		for _, how := range how {
+			d := start()
+			err, _, at := disturb(d, s, f, i, how)
+			if i <= n && at == "" && how != full || i > n && how != kill {
+				continue
+			}
+			path := fmt.Sprintf("%s: %s op %d %s", name, how, i, at)
+			ok := acked || err == nil
+			// A process that ends leaves the state in which everything survived,
+			// which is one of those a power cut may leave.
+			for k, p := range d.Power() {
+				out = append(out, item{p, ok, depth, fmt.Sprintf("%s, power cut %d", path, k)})
+			}
+		}
+	}
+	return out
+}
+
+type outcome struct {
+	states int
+	bad    []string
+	next   []item
+}
+
+// judge mends one state and asks the oracle.
+func judge(s Scenario, it item) (o outcome) {
+	d := it.disk.Clone()
+	err, n, _ := disturb(d, s, s.Mend, 0, kill)
+	if err != nil {
+		o.bad = append(o.bad, "recovery fails: "+err.Error())
+		return o
+	}
+	o.bad = append(o.bad, s.Check(d, it.acked)...)
+	before := d.Key()
+	if err, _, _ := disturb(d, s, s.Mend, 0, kill); err != nil {
+		o.bad = append(o.bad, "second recovery fails: "+err.Error())
+	} else if d.Key() != before {
+		o.bad = append(o.bad, "8 a second recovery changes something")
+	}
+	for _, p := range d.Power() {
+		o.states++
+		for _, v := range s.Check(p, it.acked) {
+			o.bad = append(o.bad, "9 power cut after recovery: "+v)
+		}
+	}
+	if it.depth > 0 {
+		o.next = crashes(s, it.disk.Clone, s.Mend, n, it.acked, it.depth-1, nested, it.path+"; recovery")
+	}
+	return o
+}
+
+// Writer is somebody who writes to the memory and ignores every lock.
+type Writer struct {
+	Name string
+	// Arm is called at the operation at which the writer opens or reads; the
+	// function it returns is called when it writes and reports whether it did.
+	Arm func(d *faultfs.Disk) func() bool
+}
+
+// Interleave runs the command beside each writer, opening and writing at every
+// pair of operations, with and without a kill in between, then the recovery.
+func Interleave(s Scenario, w Writer, kills bool) *Result {
+	r := &Result{Violations: map[string]int{}, First: map[string]string{}}
+	base := s.Disk()
+	_, n, _ := disturb(base, s, s.Run, 0, kill)
+	r.Ops = n
+	type job struct{ open, write, kill int }
+	var jobs []job
+	for open := 0; open <= n; open++ {
+		for write := open; write <= n+1; write++ {
+			jobs = append(jobs, job{open, write, 0})
+			if kills {
+				for k := 1; k <= n; k++ {
+					jobs = append(jobs, job{open, write, k})
+				}
+			}
+		}
+	}
+	outs := make([][]string, len(jobs))
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := range next {
+				outs[i] = beside(s, w, jobs[i].open, jobs[i].write, jobs[i].kill)
+			}
+		})
+	}
+	for i := range jobs {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	for i, bad := range outs {
+		r.States++
+		for _, v := range bad {
+			r.note(v, fmt.Sprintf("%s opens at %d, writes at %d, killed at %d", w.Name, jobs[i].open, jobs[i].write, jobs[i].kill))
+		}
+	}
+	return r
+}
+
+func beside(s Scenario, w Writer, open, write, killAt int) []string {
+	d := s.Disk()
+	ops := 0
+	var act func() bool
+	wrote := false
+	step := func() {
+		if act == nil && ops >= open {
+			act = w.Arm(d)
+		}
+		if act != nil && !wrote && ops >= write {
+			wrote = act()
+		}
+	}
+	hook := func(op durable.Op, done bool) error {
+		if done || !op.Changes() {
+			return nil
+		}
+		step()
+		ops++
+		if ops == killAt {
+			panic(stop{})
+		}
+		return nil
+	}
+	run := func(f func(durable.FS) error) (err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				if _, ours := r.(stop); !ours {
+					panic(r)
+				}
+				err = errKilled
+			}
+		}()
+		return f(s.fs(d, hook))
+	}
+	err := run(s.Run)
+	for range 3 {
+		step()
+		if err := run(s.Mend); err != nil {
+			return []string{"recovery fails: " + err.Error()}
+		}
+		ops += 1 << 20
+	}
+	if !wrote {
+		return nil // its file was gone for good: the writer knows
+	}
+	return s.Check(d, err == nil)
+}

@@ -1,0 +1,130 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/tieredmem/mem/durable"
+	"github.com/tieredmem/mem/plan"
+)
+
+// watchFor is how long a backup is looked at for late writes: a writer that
+// opened the file before it was replaced may hold its descriptor that long.
+const watchFor = 24 * time.Hour
+
+// PlaceLate is the place of text that a writer added, through an old
+// descriptor, to a file that had been replaced meanwhile.
+const PlaceLate = "late"
+
+// Grown looks at the backups of the last day, all or those of one
+// transaction, and brings what was written to them late to where it belongs:
+// appended text to the current file, a rewritten file to the review inbox.
+// It returns the receipts of what it did.
+func (j *Journal) Grown(only string) ([]plan.Plan, error) {
+	var done []plan.Plan
+	var errs []error
+	for _, dir := range j.watched() {
+		entries, err := j.Disk.ReadDir(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return done, err
+		}
+		for _, e := range entries {
+			t, ok := plan.ParseTrash(path.Join(dir, e.Name()))
+			if !ok || only != "" && t.TxID != only || !j.recent(t.TxID) {
+				continue
+			}
+			p, err := j.late(t)
+			if err != nil {
+				errs = append(errs, err)
+			} else if !p.Empty() {
+				done = append(done, p)
+			}
+		}
+	}
+	return done, errors.Join(errs...)
+}
+
+func (j *Journal) watched() []string {
+	now, before := plan.TrashDir(Root, j.At), plan.TrashDir(Root, j.At.Add(-watchFor))
+	if now == before {
+		return []string{now}
+	}
+	return []string{before, now}
+}
+
+func (j *Journal) recent(txid string) bool {
+	t, ok := plan.IDTime(txid)
+	return ok && j.At.Sub(t) <= watchFor
+}
+
+// late deals with one backup. The empty plan means that it is as it was.
+func (j *Journal) late(t plan.Trashed) (plan.Plan, error) {
+	info, err := j.Disk.Lstat(t.Path)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	if info.Size == t.Size {
+		if at, _ := plan.IDTime(t.TxID); info.ModTime.Before(at) {
+			return plan.Plan{}, nil // same length, last written before it was replaced
+		}
+	}
+	b, info, err := j.read(t.Path)
+	if err != nil || plan.Hash(b) == t.Hash {
+		return plan.Plan{}, err
+	}
+	tail, grown := grownBy(b, plan.State{Hash: t.Hash, Size: t.Size})
+	moved := plan.Step{Kind: plan.Move, Path: t.Path, Before: stateOf(b, info),
+		To: path.Join(path.Dir(t.Path), fmt.Sprintf("%s-%s-%d-%d", plan.Hash(b), t.TxID, t.N, len(b)))}
+	p := plan.Plan{Command: "recover"}
+	target, known := j.origin(t)
+	if grown && known {
+		cur, _, err := j.read(target)
+		if err == nil {
+			p.Steps = []plan.Step{{Kind: plan.Append, Path: target, Before: plan.StateOf(cur), Place: PlaceLate, Text: tail, Reason: "late write"}, moved}
+			p.Notices = []string{fmt.Sprintf("%s: %d bytes were written to it after it had been replaced; carried over", target, len(tail))}
+			return j.Run(p)
+		}
+	}
+	if !known {
+		target = "unknown.md"
+	}
+	name := path.Join(j.Review, fmt.Sprintf("%s-%s-%s", j.At.UTC().Format("20060102T150405Z"), plan.Hash(b)[:12], strings.ReplaceAll(target, "/", "--")))
+	text := DraftText("backup-rewritten", target, t.TxID, t.Hash, b, j.At)
+	if there, err := durable.Exists(j.Disk, name); err != nil {
+		return p, err
+	} else if !there {
+		p.Steps = append(p.Steps, plan.Step{Kind: plan.Create, Path: name, Before: plan.State{Hash: plan.Absent}, Content: text, Reason: "backup rewritten"})
+	}
+	p.Steps = append(p.Steps, moved)
+	p.Notices = []string{fmt.Sprintf("%s: somebody rewrote the replaced file in place; kept in %s", target, name)}
+	return j.Run(p)
+}
+
+// origin tells which file's content a name in the trash was.
+func (j *Journal) origin(t plan.Trashed) (string, bool) {
+	p, _, err := j.Load(t.TxID)
+	if err != nil {
+		return "", false
+	}
+	return Origin(p, t.N)
+}
+
+// Origin tells which file's content the n-th step of a transaction put in the
+// trash.
+func Origin(p plan.Plan, n int) (string, bool) {
+	if n < 0 || n >= len(p.Steps) {
+		return "", false
+	}
+	s := p.Steps[n]
+	if s.Origin != "" {
+		return s.Origin, true
+	}
+	return s.Path, true
+}

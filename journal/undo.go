@@ -1,0 +1,158 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/tieredmem/mem/durable"
+	"github.com/tieredmem/mem/plan"
+)
+
+// PlaceRemove is the place of an Edit that takes out a text which stands
+// exactly once.
+const PlaceRemove = "remove"
+
+// UndoError lists what stands in the way of taking a transaction back.
+type UndoError struct {
+	ID      string
+	Reasons []string
+}
+
+func (e *UndoError) Error() string {
+	return "cannot undo " + e.ID + ": " + strings.Join(e.Reasons, "; ")
+}
+
+// Mend is the hint that goes with the error.
+func (e *UndoError) Mend() string {
+	return "nothing was changed; mem diff " + e.ID + " shows what it did, mem trash list what was kept"
+}
+
+// Undo plans the taking back of a transaction: replaced content where the
+// target still is what the transaction left, an added block where it stands
+// exactly once, moved files where their old name is free. Anything else is an
+// *UndoError, and nothing is planned.
+func (j *Journal) Undo(p plan.Plan) (plan.Plan, error) {
+	u := undo{j: j, p: p}
+	for i := len(p.Steps) - 1; i >= 0; i-- {
+		if err := u.step(i); err != nil {
+			return plan.Plan{}, err
+		}
+	}
+	if len(u.reasons) > 0 {
+		return plan.Plan{}, &UndoError{p.ID, u.reasons}
+	}
+	return plan.Plan{Command: "undo", Steps: u.steps, Facts: plan.Facts{"undoes": p.ID}}, nil
+}
+
+type undo struct {
+	j       *Journal
+	p       plan.Plan
+	steps   []plan.Step
+	reasons []string
+}
+
+func (u *undo) no(format string, args ...any) error {
+	u.reasons = append(u.reasons, fmt.Sprintf(format, args...))
+	return nil
+}
+
+func (u *undo) step(i int) error {
+	s := u.p.Steps[i]
+	if s.Outcome == plan.Conflict {
+		return nil // it changed nothing
+	}
+	switch s.Kind {
+	case plan.Mkdir:
+		return nil
+	case plan.Move, plan.Trash:
+		return u.moveBack(s)
+	}
+	cur, _, err := u.j.read(s.Path)
+	if errors.Is(err, durable.ErrNotRegular) || errors.Is(err, durable.ErrTooLarge) {
+		return u.no("%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case cur == nil:
+		return u.no("%s is gone", s.Path)
+	case s.Kind != plan.Append && plan.Hash(cur) != s.After.Hash:
+		return u.no("%s has changed since (was %.12s, is %.12s)", s.Path, s.After.Hash, plan.Hash(cur))
+	case s.Kind == plan.Append && !(plan.Hash(cur) == s.After.Hash && !s.Before.Exists()):
+		return u.takeOut(s, cur)
+	case !s.Before.Exists():
+		u.steps = append(u.steps, plan.Step{Kind: plan.Trash, Path: s.Path, Before: plan.StateOf(cur)})
+		return nil
+	}
+	old, err := u.j.Backup(u.p, i)
+	if err != nil {
+		return u.no("%s: its old content is no longer in the trash", s.Path)
+	}
+	u.steps = append(u.steps, plan.Step{Kind: plan.Replace, Path: s.Path, Before: plan.StateOf(cur), Content: old})
+	return nil
+}
+
+// takeOut plans the removal of exactly what an append put in.
+func (u *undo) takeOut(s plan.Step, cur []byte) error {
+	for _, text := range [][]byte{s.Added, s.Text} {
+		if len(text) > 0 && bytes.Count(cur, text) == 1 {
+			u.steps = append(u.steps, plan.Step{Kind: plan.Edit, Path: s.Path, Before: plan.StateOf(cur), Place: PlaceRemove, Text: text})
+			return nil
+		}
+	}
+	return u.no("%s: what was added stands there %d times", s.Path, bytes.Count(cur, s.Text))
+}
+
+func (u *undo) moveBack(s plan.Step) error {
+	if s.Origin != "" {
+		return nil // a sealed buffer, or a stage that was not used: the other steps say it all
+	}
+	if there, err := durable.Exists(u.j.Disk, s.Path); err != nil {
+		return err
+	} else if there {
+		return u.no("%s is there again", s.Path)
+	}
+	info, err := u.j.Disk.Lstat(s.To)
+	if err != nil {
+		return u.no("%s is no longer at %s", s.Path, s.To)
+	}
+	u.steps = append(u.steps, plan.Step{Kind: plan.Move, Path: s.To, To: s.Path, Before: plan.State{Hash: s.Before.Hash, Size: info.Size}})
+	return nil
+}
+
+// Backup reads what the i-th step of a finished transaction replaced, as it
+// was then. A sealed buffer's content is that of the step that trashed it.
+func (j *Journal) Backup(p plan.Plan, i int) ([]byte, error) {
+	s := p.Steps[i]
+	if s.Kind == plan.Seal {
+		i = slices.IndexFunc(p.Steps, func(t plan.Step) bool { return t.Kind == plan.Trash && t.Path == s.To })
+		if i < 0 {
+			return nil, fmt.Errorf("%s was not sealed", s.Path)
+		}
+	}
+	dir := plan.TrashDir(Root, p.At)
+	entries, err := j.Disk.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		t, ok := plan.ParseTrash(path.Join(dir, e.Name()))
+		if !ok || t.TxID != p.ID || t.N != i {
+			continue
+		}
+		b, _, err := j.read(t.Path)
+		if err != nil {
+			return nil, err
+		}
+		// It may have grown since, and been named anew.
+		if n := p.Steps[i].Before.Size; int64(len(b)) >= n && plan.Hash(b[:n]) == p.Steps[i].Before.Hash {
+			return b[:n], nil
+		}
+	}
+	return nil, fmt.Errorf("%s: not in the trash", s.Path)
+}

@@ -1,0 +1,281 @@
+// Package plan holds a set of changes to be made as one, as data, and the
+// receipt it becomes.
+//
+// A feature reads the memory and returns a [Plan]; the journal carries it out
+// or finishes it after a crash. Printing the plan is the dry run, and the
+// finished plan, retired, is the receipt. Nothing in this package touches a
+// file.
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Format is the version of the plan and receipt encoding.
+const Format = 1
+
+// Kind says what a step does to its path.
+type Kind string
+
+// The kinds of steps.
+const (
+	// Create writes a file that must not exist yet.
+	Create Kind = "create"
+	// Replace exchanges a whole file; a changed target is a conflict.
+	Replace Kind = "replace"
+	// Append adds a block at a place; a changed target is planned again.
+	Append Kind = "append"
+	// Edit is a named change in place; a changed target is planned again.
+	Edit Kind = "edit"
+	// Move renames a file without overwriting anything.
+	Move Kind = "move"
+	// Trash moves a file to the trash under the name of its hash.
+	Trash Kind = "trash"
+	// Seal sets a working buffer aside and puts a fresh one in its place.
+	Seal Kind = "seal"
+	// Mkdir makes a directory.
+	Mkdir Kind = "mkdir"
+)
+
+// Absent is the hash of a file that does not exist.
+const Absent = "absent"
+
+// Outcomes of a plan or a step.
+const (
+	Applied  = "applied"
+	Conflict = "conflict"
+)
+
+// ID names one file object: its device and inode number.
+type ID struct {
+	Dev uint64 `json:"dev"`
+	Ino uint64 `json:"ino"`
+}
+
+// State is what a file was when somebody looked at it.
+type State struct {
+	Hash    string    `json:"sha256"`         // lower-case hex, or Absent
+	Size    int64     `json:"size"`           // bytes
+	ModTime time.Time `json:"mtime,omitzero"` // as the file system had it
+	File    ID        `json:"file,omitzero"`  // which object it was
+}
+
+// Exists reports whether there was a file.
+func (s State) Exists() bool { return s.Hash != Absent && s.Hash != "" }
+
+// Stage is a staged file: new content beside its target, not yet in place.
+type Stage struct {
+	Name string `json:"name"`
+	File ID     `json:"file"`
+}
+
+// Step is one change to one path. Paths are relative to the workspace, with
+// slashes.
+type Step struct {
+	Kind   Kind   `json:"kind"`
+	Path   string `json:"path"`
+	To     string `json:"to,omitempty"`     // Move, Trash: destination; Seal: where the sealed text waits
+	Origin string `json:"origin,omitempty"` // Trash: the file whose content this is, where that is not Path
+	Before State  `json:"before,omitzero"`
+	After  State  `json:"after,omitzero"`
+
+	Place string `json:"place,omitempty"` // Append, Edit: where, by name
+	Text  Bytes  `json:"text,omitempty"`  // Append: the block; Edit: its argument
+	Seed  Bytes  `json:"seed,omitempty"`  // Append, Edit: content to start from when the target is absent
+	Stamp string `json:"stamp,omitempty"` // Append, Edit: time the place may need
+	Added Bytes  `json:"added,omitempty"` // Append: exactly the bytes that went in, separators included
+
+	Stage   Stage  `json:"stage,omitzero"`
+	Back    ID     `json:"back,omitzero"`    // written before a swap back: what came out of the exchange
+	Keep    string `json:"keep,omitempty"`   // name of the backup where an exchange is impossible
+	Backup  string `json:"backup,omitempty"` // where the old content is kept
+	Done    bool   `json:"done,omitempty"`   // durable before this plan was written
+	Outcome string `json:"outcome,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+
+	// Content is the whole new file for Create, Replace, Seal; staged, never
+	// stored in the plan.
+	Content []byte `json:"-"`
+}
+
+// Plan is a set of changes to be made as one.
+type Plan struct {
+	Format  int       `json:"format"`
+	ID      string    `json:"id"`
+	Command string    `json:"command"`
+	At      time.Time `json:"at"`
+	Host    string    `json:"host,omitempty"`
+	Phase   string    `json:"phase,omitempty"` // PhaseSeal: a continuation follows
+	Sign    string    `json:"sign,omitempty"`  // visible sentinel that stands while the plan is open
+	Steps   []Step    `json:"steps"`
+	Facts   Facts     `json:"facts,omitempty"`
+	Outcome string    `json:"outcome"`
+	Notices []string  `json:"notices,omitempty"`
+}
+
+// Facts are the numbers and names a command reports about its run.
+type Facts map[string]any
+
+// PhaseSeal marks the first of a rotation's two plans.
+const PhaseSeal = "seal"
+
+// Empty reports whether the plan changes nothing.
+func (p Plan) Empty() bool { return len(p.Steps) == 0 }
+
+// Paths lists the workspace paths that a carried-out plan touched, without
+// those under the engine's own directory.
+func (p Plan) Paths() []string {
+	seen := map[string]bool{}
+	var out []string
+	add := func(s string) {
+		if s != "" && s != ".mem" && !strings.HasPrefix(s, ".mem/") && !seen[s] {
+			seen[s] = true
+			out = append(out, s)
+		}
+	}
+	for _, s := range p.Steps {
+		if s.Kind == Mkdir {
+			continue
+		}
+		add(s.Path)
+		if s.Kind == Move || s.Outcome == Conflict {
+			add(s.To)
+		}
+	}
+	return out
+}
+
+// Hash returns the lower-case hex SHA-256 of b.
+func Hash(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// StateOf is the state of content that a feature has read. A nil slice means
+// that the file was absent.
+func StateOf(b []byte) State {
+	if b == nil {
+		return State{Hash: Absent}
+	}
+	return State{Hash: Hash(b), Size: int64(len(b))}
+}
+
+// NewID returns a transaction id: UTC time to the second and the first twelve
+// hex digits of a hash over what is planned and the given salt.
+func NewID(p Plan, salt string) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\x00%s\x00%s\x00", p.Command, p.At.Format(time.RFC3339Nano), salt)
+	for _, s := range p.Steps {
+		fmt.Fprintf(h, "%s\x00%s\x00%s\x00%s\x00%s\x00", s.Kind, s.Path, s.To, s.Before.Hash, s.Place)
+		h.Write(s.Text)
+		h.Write(s.Content)
+		h.Write([]byte{0})
+	}
+	return p.At.UTC().Format("20060102T150405Z") + "-" + hex.EncodeToString(h.Sum(nil))[:12]
+}
+
+// IDTime is the time part of a transaction id.
+func IDTime(id string) (time.Time, bool) {
+	head, _, ok := strings.Cut(id, "-")
+	if !ok {
+		return time.Time{}, false
+	}
+	t, err := time.Parse("20060102T150405Z", head)
+	return t, err == nil
+}
+
+// Trashed is a name in the trash: .mem/trash/YYYY/MM/HASH-TXID-N-SIZE.
+type Trashed struct {
+	Path string
+	Hash string // of the content when it was put there
+	TxID string
+	N    int   // step number in that transaction
+	Size int64 // bytes when it was put there
+}
+
+// TrashDir is the trash directory for a time, below the engine's directory.
+func TrashDir(root string, at time.Time) string {
+	return path.Join(root, "trash", at.UTC().Format("2006/01"))
+}
+
+// TrashName is the path in the trash for content of a given state.
+func TrashName(root, txid string, at time.Time, n int, s State) string {
+	return path.Join(TrashDir(root, at), fmt.Sprintf("%s-%s-%d-%d", s.Hash, txid, n, s.Size))
+}
+
+// ParseTrash splits a path in the trash; ok is false for any other name.
+func ParseTrash(name string) (t Trashed, ok bool) {
+	t.Path = name
+	parts := strings.Split(path.Base(name), "-")
+	if len(parts) != 5 || len(parts[0]) != 64 {
+		return t, false
+	}
+	t.Hash, t.TxID = parts[0], parts[1]+"-"+parts[2]
+	if _, err := fmt.Sscanf(parts[3]+" "+parts[4], "%d %d", &t.N, &t.Size); err != nil {
+		return t, false
+	}
+	_, ok = IDTime(t.TxID)
+	return t, ok
+}
+
+// Bytes is text that is kept exactly. JSON carries it as a string where that
+// loses nothing, and as {"base64": …} otherwise.
+type Bytes []byte
+
+// MarshalJSON implements json.Marshaler.
+func (b Bytes) MarshalJSON() ([]byte, error) {
+	if utf8.Valid(b) {
+		return marshal(string(b))
+	}
+	return marshal(map[string][]byte{"base64": b})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (b *Bytes) UnmarshalJSON(data []byte) error {
+	var s string
+	if err := json.Unmarshal(data, &s); err == nil {
+		*b = Bytes(s)
+		return nil
+	}
+	var m map[string][]byte
+	if err := json.Unmarshal(data, &m); err != nil {
+		return err
+	}
+	*b = m["base64"]
+	return nil
+}
+
+func marshal(v any) ([]byte, error) {
+	var sb strings.Builder
+	e := json.NewEncoder(&sb)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return []byte(strings.TrimSuffix(sb.String(), "\n")), nil
+}
+
+// Encode returns the plan as it is stored, one JSON object and a newline.
+func (p Plan) Encode() ([]byte, error) {
+	b, err := marshal(p)
+	return append(b, '\n'), err
+}
+
+// Decode reads a stored plan. A format this build does not know is an error.
+func Decode(b []byte) (Plan, error) {
+	var p Plan
+	if err := json.Unmarshal(b, &p); err != nil {
+		return p, err
+	}
+	if p.Format != Format {
+		return p, fmt.Errorf("plan format %d, this mem knows %d", p.Format, Format)
+	}
+	return p, nil
+}

@@ -1,0 +1,187 @@
+// Package tiers says what the tiers and layouts of agent memory are, and every
+// rule, limit and word list about them.
+//
+// [Load] gives the [Rules] of one workspace: the layout's, from rules.yaml,
+// with what mem.yaml and the user's own configuration override. A layout is
+// data: adding one needs no code outside rules.yaml.
+package tiers
+
+//go:generate go test -run TestRulesAreGenerated -update .
+
+import (
+	"path"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// Tier is a kind of memory, by how soon an agent reads it.
+type Tier string
+
+// The tiers.
+const (
+	HOT     Tier = "HOT"
+	WARM    Tier = "WARM"
+	COLD    Tier = "COLD"
+	BUFFER  Tier = "BUFFER"
+	SCRATCH Tier = "SCRATCH"
+)
+
+// Tiers lists the tiers in reading order.
+var Tiers = []Tier{HOT, BUFFER, WARM, COLD, SCRATCH}
+
+// Layout is how one memory system lays out its files.
+type Layout struct {
+	Name    string              `yaml:"-"`
+	Source  string              `yaml:"source"`
+	Hot     Hot                 `yaml:"hot"`
+	Buffer  BufferRule          `yaml:"buffer"`
+	Note    string              `yaml:"note"`      // daily note, with {date}
+	Dirs    []string            `yaml:"dirs"`      // made by mem init
+	Notes   []string            `yaml:"note_dirs"` // where daily notes may stand
+	Closure bool                `yaml:"closure"`   // daily notes end with a closure block
+	Scratch Scratch             `yaml:"scratch"`
+	Archive string              `yaml:"archive"` // with {month}
+	Review  string              `yaml:"review"`  // the review inbox
+	TTL     int                 `yaml:"ttl_notes"`
+	Tiers   map[string][]string `yaml:"tiers"`
+}
+
+// Hot is the always-loaded file and its budget.
+type Hot struct {
+	File string `yaml:"file"`
+	Max  int    `yaml:"max"`
+	Unit string `yaml:"unit"` // lines, characters, bytes
+}
+
+// BufferRule is the working buffer's file and rules.
+type BufferRule struct {
+	File     string `yaml:"file"` // empty: the layout has none
+	Required bool   `yaml:"required"`
+	Header   bool   `yaml:"header"`
+}
+
+// Scratch is where lessons are written.
+type Scratch struct {
+	Dir   string   `yaml:"dir"`
+	Files []string `yaml:"files"`
+}
+
+// Limits on files, in the unit of their name.
+type Limits struct {
+	HotLines      int `yaml:"hot_lines"`
+	HotCharacters int `yaml:"hot_characters"`
+	HotBytes      int `yaml:"hot_bytes"`
+	BufferLines   int `yaml:"buffer_lines"`
+	OpenQuestions int `yaml:"open_questions"`
+}
+
+// TTLs say how long things stay where they are. Zero: for ever.
+type TTLs struct {
+	Notes, Lessons, Verified, AbandonedBuffer, Processed time.Duration
+}
+
+// Detect is one rule of layout: auto.
+type Detect struct {
+	Layout string   `yaml:"layout"`
+	Have   []string `yaml:"have"`
+	Buffer bool     `yaml:"buffer"` // a buffer with the canonical first line
+	Notes  bool     `yaml:"notes"`  // daily notes directly in memory/
+	Why    string   `yaml:"why"`
+}
+
+// File is rules.yaml as decoded.
+type File struct {
+	Tags    map[string][]string `yaml:"tags"`
+	Limits  Limits              `yaml:"limits"`
+	TTL     map[string]int      `yaml:"ttl"` // hours
+	Layouts map[string]Layout   `yaml:"layouts"`
+	Detect  []Detect            `yaml:"detect"`
+}
+
+// Rules are the effective rules of one workspace.
+type Rules struct {
+	Layout
+	Why       string // why this layout
+	Location  *time.Location
+	Limits    Limits
+	TTL       TTLs
+	Tags      map[string][]string
+	Handoffs  Handoffs
+	Projects  map[string]string
+	Extractor []string
+	GitCommit bool
+	// SingleHost allows a workspace on a network file system.
+	SingleHost bool
+}
+
+// Handoffs says where handoffs come from.
+type Handoffs struct {
+	Host     string
+	Inboxes  []string
+	Discover []Discover
+}
+
+// Discover is one root that is walked for handoff inboxes.
+type Discover struct {
+	Root    string `yaml:"root"`
+	Depth   int    `yaml:"depth"`
+	Promote string `yaml:"promote"` // none, cards, all
+}
+
+// Layouts lists the layouts' names.
+func Layouts() []string { return []string{"canonical", "openclaw", "sessions", "claude"} }
+
+// Day is the local calendar day of an instant, YYYY-MM-DD.
+func (r Rules) Day(at time.Time) string { return at.In(r.Location).Format(time.DateOnly) }
+
+// NotePath is the daily note of an instant's local day.
+func (r Rules) NotePath(at time.Time) string {
+	return strings.ReplaceAll(r.Note, "{date}", r.Day(at))
+}
+
+// TierOf tells which tier a path belongs to; "" for none. A daily note is COLD
+// wherever the layout keeps it.
+func (r Rules) TierOf(name string) Tier {
+	if _, ok := r.NoteDay(name); ok {
+		return COLD
+	}
+	for _, t := range Tiers {
+		for _, pattern := range r.Layout.Tiers[string(t)] {
+			if doublestar.MatchUnvalidated(pattern, name) {
+				return t
+			}
+		}
+	}
+	return ""
+}
+
+// NoteDay tells the day of a daily note from its path. The file name is the
+// date; text inside never overrides it.
+func (r Rules) NoteDay(name string) (string, bool) {
+	dir := path.Dir(name)
+	for _, d := range r.Notes {
+		if d == dir {
+			return NoteDay(path.Base(name))
+		}
+	}
+	return "", false
+}
+
+// NoteDay tells the day of a daily note's base name: D.md, D-suffix.md or
+// D_suffix.md, D a valid calendar date.
+func NoteDay(base string) (string, bool) {
+	stem, ok := strings.CutSuffix(base, ".md")
+	if !ok || len(stem) < 10 {
+		return "", false
+	}
+	day, rest := stem[:10], stem[10:]
+	if _, err := time.Parse(time.DateOnly, day); err != nil {
+		return "", false
+	}
+	if rest != "" && (len(rest) < 2 || rest[0] != '-' && rest[0] != '_') {
+		return "", false
+	}
+	return day, true
+}

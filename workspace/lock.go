@@ -1,0 +1,86 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/tieredmem/mem/journal"
+)
+
+// fileLock is the flock on .mem/lock. The file is never deleted; what it holds
+// only tells others who has it.
+type fileLock struct {
+	path string
+	f    *flock.Flock
+}
+
+// newFileLock returns the lock of a workspace.
+func newFileLock(dir string) *fileLock {
+	return &fileLock{path: filepath.Join(dir, journal.Root, "lock")}
+}
+
+const lockPoll = 5 * time.Millisecond
+
+func (l *fileLock) Lock(ctx context.Context, who string) error {
+	if info, err := os.Lstat(l.path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file", l.path)
+	}
+	l.f = flock.New(l.path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+	ok, err := l.f.TryLock()
+	if err == nil && !ok {
+		ok, err = l.f.TryLockContext(ctx, lockPoll)
+	}
+	if errors.Is(err, context.DeadlineExceeded) || err == nil && !ok {
+		return &LockedError{l.holder()}
+	}
+	if err != nil {
+		return err
+	}
+	return l.note(who)
+}
+
+// note writes who holds the lock into it.
+func (l *fileLock) note(who string) error {
+	f, err := os.OpenFile(l.path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("%-200s\n", fmt.Sprintf("mem %s, pid %d, since %s", who, os.Getpid(), time.Now().Format(time.RFC3339))) //nolint:forbidigo // not the run's instant: when the lock was taken
+	_, err = f.WriteAt([]byte(text), 0)
+	return errors.Join(err, f.Close())
+}
+
+func (l *fileLock) holder() string {
+	b, err := os.ReadFile(l.path)
+	if who := strings.TrimSpace(string(b)); err == nil && who != "" {
+		return who
+	}
+	return "another mem"
+}
+
+func (l *fileLock) Unlock() error { return l.f.Unlock() }
+
+// Holder tells who holds the lock; "" for nobody. It takes the lock shared for
+// a moment and leaves no trace.
+func (l *fileLock) Holder() string {
+	if _, err := os.Lstat(l.path); err != nil {
+		return ""
+	}
+	f := flock.New(l.path, flock.SetFlag(os.O_RDONLY))
+	ok, err := f.TryRLock()
+	if err != nil {
+		return ""
+	}
+	if !ok {
+		return l.holder()
+	}
+	f.Close()
+	return ""
+}

@@ -1,0 +1,457 @@
+// Package workspace is a memory directory, opened safely.
+//
+// [Find] finds one, [Open] opens it. [Workspace.View] reads it, without a lock
+// and without repairing anything. [Workspace.Update] takes the lock, finishes
+// what a crash left, lets a feature plan a change and carries it out.
+// [Workspace.Recover] does only the second.
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tieredmem/mem/durable"
+	"github.com/tieredmem/mem/journal"
+	"github.com/tieredmem/mem/plan"
+	"github.com/tieredmem/mem/tiers"
+)
+
+// Format is the version of .mem that this build writes.
+const Format = 1
+
+// maxLeftovers bounds how many leftovers one recovery deals with.
+const maxLeftovers = 10_000
+
+// maxChanged bounds how often a plan is made again because its target changed.
+const maxChanged = 50
+
+// Features are the functions of the features that carrying out a plan needs:
+// package workspace knows none of them.
+type Features struct {
+	// Place computes an append's or edit's content.
+	Place func(s plan.Step, old []byte) (next, added []byte, err error)
+	// Next plans the second half of a rotation.
+	Next func(m fs.FS, seal plan.Plan, sealed []byte) (plan.Plan, error)
+	// Leftover plans the mending of the next leftover; the empty plan: none.
+	Leftover func(m fs.FS, skip func(string) bool) (p plan.Plan, path, action string, err error)
+}
+
+// Locker excludes other writers.
+type Locker interface {
+	// Lock waits until ctx is done. who says what for, for others to read.
+	Lock(ctx context.Context, who string) error
+	Unlock() error
+}
+
+// Workspace is an open memory directory.
+type Workspace struct {
+	Dir      string // absolute; for messages
+	Rules    tiers.Rules
+	Disk     durable.FS
+	Lock     Locker
+	LockWait time.Duration
+	At       time.Time
+	Host     string
+	Features Features
+}
+
+// LockedError says that another process held the lock for too long.
+type LockedError struct{ Holder string }
+
+func (e *LockedError) Error() string { return "locked by " + e.Holder }
+
+// Mend is the hint that goes with the error.
+func (e *LockedError) Mend() string {
+	return "wait for it to end, or give more time with --lock-wait"
+}
+
+// AttentionError lists what recovery could not mend.
+type AttentionError struct{ Items []Attention }
+
+// Attention is one thing that needs a person.
+type Attention struct {
+	Path string `json:"path"`
+	Err  error  `json:"-"`
+	Why  string `json:"why"`
+	Hint string `json:"hint,omitempty"`
+}
+
+func (e *AttentionError) Error() string {
+	var parts []string
+	for _, a := range e.Items {
+		parts = append(parts, a.Why)
+	}
+	return "needs a person: " + strings.Join(parts, "; ")
+}
+
+func (e *AttentionError) Unwrap() []error {
+	var out []error
+	for _, a := range e.Items {
+		out = append(out, a.Err)
+	}
+	return out
+}
+
+// Mend is the hint that goes with the error.
+func (e *AttentionError) Mend() string {
+	for _, a := range e.Items {
+		if a.Hint != "" {
+			return a.Hint
+		}
+	}
+	return "mem recover says what is left to do"
+}
+
+// Recovered is what a recovery did.
+type Recovered struct {
+	Actions   []string
+	Attention []Attention
+	Receipts  []plan.Plan
+}
+
+// Clean reports whether there was nothing to do.
+func (r Recovered) Clean() bool { return len(r.Actions) == 0 && len(r.Attention) == 0 }
+
+func (w *Workspace) journal() *journal.Journal {
+	return &journal.Journal{Disk: w.Disk, Review: w.Rules.Review, At: w.At, Host: w.Host, Place: w.Features.Place, Next: w.next}
+}
+
+// next turns what a feature says of unfit text into the journal's word for it.
+func (w *Workspace) next(m fs.FS, p plan.Plan, sealed []byte) (plan.Plan, error) {
+	q, err := w.Features.Next(m, p, sealed)
+	var mend interface{ Mend() string }
+	if errors.As(err, &mend) {
+		err = fmt.Errorf("%w: %w", journal.ErrUnfit, err)
+	}
+	return q, err
+}
+
+// View reads the memory.
+func (w *Workspace) View() fs.FS { return durable.View(w.Disk, 0) }
+
+// locked runs f with the lock held and the engine's directory in place.
+func (w *Workspace) locked(who string, f func() error) (err error) {
+	if err := w.ensure(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), w.LockWait)
+	defer cancel()
+	if err := w.Lock.Lock(ctx, who); err != nil {
+		return err
+	}
+	defer func() {
+		if uerr := w.Lock.Unlock(); err == nil {
+			err = uerr
+		}
+	}()
+	return f()
+}
+
+// ensure makes .mem, or refuses one that a newer mem wrote.
+func (w *Workspace) ensure() error {
+	info, err := w.Disk.Lstat(journal.Root)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case !info.Mode.IsDir():
+		return &fs.PathError{Op: "open", Path: journal.Root, Err: errors.New("is not a directory")}
+	default:
+		if ok, err := w.CheckFormat(); ok || err != nil {
+			return err
+		}
+	}
+	if err := durable.MkdirAll(w.Disk, journal.Root, 0o700); err != nil {
+		return err
+	}
+	for name, text := range map[string]string{".gitignore": "*\n", "version": fmt.Sprintf("%d\n", Format)} {
+		if err := w.engineFile(name, text); err != nil {
+			return err
+		}
+	}
+	return w.Disk.SyncDir(journal.Root)
+}
+
+// engineFile makes a file of the engine's own whole or not at all.
+func (w *Workspace) engineFile(name, text string) error {
+	full := path.Join(journal.Root, name)
+	if there, err := durable.Exists(w.Disk, full); err != nil || there {
+		return err
+	}
+	tmp := full + ".tmp"
+	if err := w.Disk.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := durable.WriteNew(w.Disk, tmp, []byte(text), 0o600, ""); err != nil {
+		return err
+	}
+	return w.Disk.Rename(tmp, full)
+}
+
+// CheckFormat reports whether .mem is of this build's format. A newer one is
+// an error: this build must not touch it.
+func (w *Workspace) CheckFormat() (bool, error) {
+	b, _, err := durable.ReadFile(w.Disk, path.Join(journal.Root, "version"), 64)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	v, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return false, fmt.Errorf("%s/version: %q is no version", journal.Root, strings.TrimSpace(string(b)))
+	}
+	if v > Format {
+		return false, &FormatError{v}
+	}
+	return true, nil
+}
+
+// FormatError says that a newer mem has written this workspace.
+type FormatError struct{ Found int }
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf(".mem has format %d, this mem knows %d", e.Found, Format)
+}
+
+// Mend is the hint that goes with the error.
+func (e *FormatError) Mend() string { return "use the mem that wrote it, or a newer one" }
+
+// Update lets a feature plan a change and carries it out, with the lock held
+// and after whatever a crash left has been finished. An empty plan changes
+// nothing. When a target changed between reading and staging, f is called
+// again.
+func (w *Workspace) Update(who string, f func(m fs.FS) (plan.Plan, error)) (receipt plan.Plan, rec Recovered, err error) {
+	err = w.locked(who, func() error {
+		if rec, err = w.recoverFirst(); err != nil {
+			return err
+		}
+		receipt, err = w.run(f)
+		if err != nil || receipt.Empty() {
+			return err
+		}
+		late, err := w.journal().Grown(receipt.ID)
+		rec.add(late)
+		return err
+	})
+	return receipt, rec, err
+}
+
+func (w *Workspace) run(f func(m fs.FS) (plan.Plan, error)) (plan.Plan, error) {
+	for n := 0; ; n++ {
+		p, err := f(w.View())
+		if err != nil || p.Empty() {
+			return p, err
+		}
+		receipt, err := w.journal().Run(p)
+		if !errors.Is(err, journal.ErrChanged) || n >= maxChanged {
+			return receipt, err
+		}
+	}
+}
+
+func (r *Recovered) add(receipts []plan.Plan) {
+	for _, p := range receipts {
+		r.Receipts = append(r.Receipts, p)
+		r.Actions = append(r.Actions, p.Notices...)
+	}
+}
+
+// recoverFirst finishes what would be in a writer's way. What only a person
+// can mend does not stop it, except open transactions.
+func (w *Workspace) recoverFirst() (rec Recovered, err error) {
+	if err := w.finish(&rec); err != nil {
+		return rec, err
+	}
+	late, err := w.journal().Grown("")
+	rec.add(late)
+	if err != nil {
+		return rec, err
+	}
+	return rec, w.leftovers(&rec)
+}
+
+// finish brings open transactions to their end, oldest first.
+func (w *Workspace) finish(rec *Recovered) error {
+	j := w.journal()
+	open, err := j.Open()
+	if err != nil {
+		return err
+	}
+	if len(open) > 0 {
+		// What the crashed run did need not be durable yet. Nothing may be
+		// built on what a power cut can still take away.
+		if err := w.Disk.SyncAll(); err != nil {
+			return err
+		}
+	}
+	var items []Attention
+	for _, id := range open {
+		p, err := j.Resume(id)
+		if err != nil {
+			items = append(items, Attention{Path: path.Join(journal.Root, "tx", id+".json"), Err: err, Why: err.Error(), Hint: hintOf(err)})
+			continue
+		}
+		rec.Actions = append(rec.Actions, fmt.Sprintf("finished transaction %s (%s)", p.ID, p.Command))
+		rec.add([]plan.Plan{p})
+	}
+	rec.Attention = append(rec.Attention, items...)
+	if len(items) > 0 {
+		return &AttentionError{items}
+	}
+	return nil
+}
+
+func hintOf(err error) string {
+	var m interface{ Mend() string }
+	if errors.As(err, &m) {
+		return m.Mend()
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return "give the workspace's owner the right to write there, then run mem recover"
+	}
+	return "mend the cause, then run mem recover"
+}
+
+// leftovers mends what the features find, one at a time.
+func (w *Workspace) leftovers(rec *Recovered) error {
+	bad := map[string]bool{}
+	skip := func(name string) bool { return bad[name] }
+	for range maxLeftovers {
+		p, name, action, err := w.Features.Leftover(w.View(), skip)
+		if err == nil && p.Empty() {
+			return nil
+		}
+		var receipt plan.Plan
+		if err == nil {
+			receipt, err = w.journal().Run(p)
+		}
+		if errors.Is(err, journal.ErrChanged) {
+			continue
+		}
+		if err != nil {
+			if name == "" || bad[name] {
+				return err
+			}
+			bad[name] = true
+			rec.Attention = append(rec.Attention, Attention{Path: name, Err: err, Why: err.Error(), Hint: hintOf(err)})
+			continue
+		}
+		rec.Actions = append(rec.Actions, name+": "+action)
+		rec.Receipts = append(rec.Receipts, receipt)
+	}
+	return fmt.Errorf("more than %d leftovers", maxLeftovers)
+}
+
+// Recover finishes or rolls back whatever a crash left, and names what needs a
+// person. A second call finds nothing to do.
+func (w *Workspace) Recover() (rec Recovered, err error) {
+	err = w.locked("recover", func() error {
+		if err := w.Disk.SyncAll(); err != nil {
+			return err
+		}
+		err := w.finish(&rec)
+		var attention *AttentionError
+		if err != nil && !errors.As(err, &attention) {
+			return err
+		}
+		if attention == nil {
+			if err := w.sweep(&rec); err != nil {
+				return err
+			}
+		}
+		late, err := w.journal().Grown("")
+		rec.add(late)
+		if err != nil {
+			return err
+		}
+		return w.leftovers(&rec)
+	})
+	return rec, err
+}
+
+// sweep moves staged files that no transaction knows to the trash. Only for
+// recovery, with no transaction open: it walks the whole workspace.
+func (w *Workspace) sweep(rec *Recovered) error {
+	var found []string
+	if err := w.walk(".", 0, &found); err != nil {
+		return err
+	}
+	var p plan.Plan
+	for _, name := range found {
+		b, _, err := durable.ReadFile(w.Disk, name, 0)
+		if err != nil {
+			rec.Attention = append(rec.Attention, Attention{Path: name, Err: err, Why: err.Error(), Hint: "move it away by hand"})
+			continue
+		}
+		p.Steps = append(p.Steps, plan.Step{Kind: plan.Trash, Path: name, Before: plan.StateOf(append([]byte{}, b...)), Reason: "staged by a run that never began"})
+		rec.Actions = append(rec.Actions, name+": moved an unused staged file to the trash")
+	}
+	if p.Empty() {
+		return nil
+	}
+	p.Command = "recover"
+	receipt, err := w.journal().Run(p)
+	if err == nil {
+		rec.Receipts = append(rec.Receipts, receipt)
+	}
+	return err
+}
+
+// maxDepth bounds directory walks.
+const maxDepth = 64
+
+func (w *Workspace) walk(dir string, depth int, found *[]string) error {
+	entries, err := w.Disk.ReadDir(dir)
+	if err != nil {
+		if dir == "." {
+			return err
+		}
+		return nil //nolint:nilerr // unreadable directories hold nothing of ours
+	}
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		switch {
+		case e.IsDir():
+			if depth < maxDepth && e.Name() != ".git" && e.Name() != "node_modules" {
+				if err := w.walk(name, depth+1, found); err != nil {
+					return err
+				}
+			}
+		case dir == journal.Root+"/tx" && strings.HasSuffix(e.Name(), ".tmp"):
+			*found = append(*found, name)
+		default:
+			if _, ours := journal.StagedBy(e.Name()); ours {
+				*found = append(*found, name)
+			}
+		}
+	}
+	return nil
+}
+
+// Unfinished is what a reader sees of business that is not finished.
+type Unfinished struct {
+	Running string   // who holds the lock, "" for nobody
+	Open    []string // transaction ids
+}
+
+// Unfinished looks for open transactions without taking the lock.
+func (w *Workspace) Unfinished() (Unfinished, error) {
+	var u Unfinished
+	if p, ok := w.Lock.(interface{ Holder() string }); ok {
+		u.Running = p.Holder()
+	}
+	var err error
+	u.Open, err = w.journal().Open()
+	return u, err
+}
+
+// Journal gives read access to receipts.
+func (w *Workspace) Journal() *journal.Journal { return w.journal() }
