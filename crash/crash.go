@@ -39,7 +39,8 @@ type Oracle func(d *faultfs.Disk, acked bool) []string
 // Result counts what was seen.
 type Result struct {
 	Ops        int // operations of the undisturbed command that change the disk
-	States     int // disk states that were judged
+	States     int // disk states that were seen
+	Unique     int // of them different ones, each recovered and judged
 	Violations map[string]int
 	First      map[string]string // how to get there, per violation
 }
@@ -55,7 +56,7 @@ func (r *Result) Total() int {
 
 func (r *Result) String() string {
 	var sb strings.Builder
-	fmt.Fprintf(&sb, "%d operations, %d states, %d violations", r.Ops, r.States, r.Total())
+	fmt.Fprintf(&sb, "%d operations, %d states (%d different), %d violations", r.Ops, r.States, r.Unique, r.Total())
 	keys := make([]string, 0, len(r.Violations))
 	for k := range r.Violations {
 		keys = append(keys, k)
@@ -81,52 +82,46 @@ const (
 	full                // from here on the disk has no space
 )
 
-var faults = []fault{kill, fail, failed, short, full}
+var faults = []fault{fail, failed, short, full}
 
-// nested are the faults inside a recovery.
-var nested = []fault{kill, failed, full}
+// nested are the faults inside a recovery, beside kills and power cuts.
+var nested = []fault{failed}
 
 func (f fault) String() string {
 	return [...]string{"kill before", "error at", "error after", "short write at", "disk full from"}[f]
 }
 
-// disturb runs f on the disk with one fault at the n-th changing operation
-// (0: none). It reports whether the fault took effect, and the operation.
-func disturb(d *faultfs.Disk, s Scenario, f func(durable.FS) error, n int, how fault) (err error, ops int, at string) {
-	hit := false
-	w := func(op durable.Op, done bool) error {
+// disturb runs f on the disk with one fault at the n-th changing operation.
+func disturb(d *faultfs.Disk, s Scenario, f func(durable.FS) error, n int, how fault) error {
+	ops := 0
+	return f(s.fs(d, func(op durable.Op, done bool) error {
 		if !op.Changes() {
 			return nil
 		}
 		if !done {
 			ops++
 		}
-		if ops == n {
-			at = op.String()
-			switch {
-			case how == kill && !done:
-				hit = true
-				panic(stop{})
-			case how == fail && !done, how == failed && done:
-				return syscall.EIO
-			case how == short && !done && op.Kind == "write":
-				return fmt.Errorf("%w: %w", durable.ErrShort, syscall.ENOSPC)
-			}
-		}
-		if n > 0 && ops >= n && how == full && !done && (op.Kind == "create" || op.Kind == "write" || op.Kind == "mkdir") {
+		switch {
+		case ops == n && (how == fail && !done || how == failed && done):
+			return syscall.EIO
+		case ops == n && how == short && !done && op.Kind == "write":
+			return fmt.Errorf("%w: %w", durable.ErrShort, syscall.ENOSPC)
+		case ops >= n && how == full && !done && (op.Kind == "create" || op.Kind == "write" || op.Kind == "mkdir"):
 			return syscall.ENOSPC
 		}
 		return nil
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			if _, ours := r.(stop); !ours || !hit {
-				panic(r)
-			}
-			err = errKilled
+	}))
+}
+
+// count runs f undisturbed and counts the operations that change the disk.
+func count(d *faultfs.Disk, s Scenario, f func(durable.FS) error) (n int, err error) {
+	err = f(s.fs(d, func(op durable.Op, done bool) error {
+		if op.Changes() && !done {
+			n++
 		}
-	}()
-	return f(s.fs(d, w)), ops, at
+		return nil
+	}))
+	return n, err
 }
 
 func (s Scenario) fs(d *faultfs.Disk, w durable.Watcher) durable.FS {
@@ -138,6 +133,8 @@ func (s Scenario) fs(d *faultfs.Disk, w durable.Watcher) durable.FS {
 }
 
 var errKilled = errors.New("killed")
+
+func quiet(durable.Op, bool) error { return nil }
 
 type item struct {
 	disk  *faultfs.Disk
@@ -156,7 +153,7 @@ type key struct {
 func Explore(s Scenario, depth int) *Result {
 	r := &Result{Violations: map[string]int{}, First: map[string]string{}}
 	base := s.Disk()
-	err, n, _ := disturb(base, s, s.Run, 0, kill)
+	n, err := count(base, s, s.Run)
 	r.Ops = n
 	if err != nil {
 		r.note("undisturbed run fails: "+err.Error(), "-")
@@ -172,11 +169,12 @@ func Explore(s Scenario, depth int) *Result {
 			r.States++
 			if k := (key{it.disk.Key(), it.acked}); !seen[k] {
 				seen[k] = true
+				r.Unique++
 				level = append(level, it)
 			}
 		}
 	}
-	add(crashes(s, s.Disk, s.Run, n, false, depth, faults, "run"))
+	add(crashes(s, s.Disk, s.Run, item{depth: depth + 1}, true, faults, "run"))
 	for len(level) > 0 {
 		work := level
 		level = nil
@@ -213,23 +211,36 @@ func (r *Result) note(v, path string) {
 	}
 }
 
-// crashes disturbs f at every operation in every way and returns the states.
-func crashes(s Scenario, start func() *faultfs.Disk, f func(durable.FS) error, n int, acked bool, depth int, how []fault, name string) []item {
+// crashes disturbs f at every operation in every way and returns the states
+// that may be left. ack: success of f acknowledges the command.
+//
+// A process that ends leaves the state in which everything survived, which is
+// one of those that a power cut may leave.
+func crashes(s Scenario, start func() *faultfs.Disk, f func(durable.FS) error, from item, ack bool, how []fault, name string) []item {
 	var out []item
-	for i := 1; i <= n+1; i++ {
+	add := func(d *faultfs.Disk, acked bool, path string) {
+		for k, p := range d.Power() {
+			out = append(out, item{p, acked || from.acked, from.depth - 1, fmt.Sprintf("%s, power cut %d", path, k)})
+		}
+	}
+	d := start()
+	var ops []durable.Op
+	err := f(s.fs(d, func(op durable.Op, done bool) error {
+		if op.Changes() && !done {
+			ops = append(ops, op)
+			add(d, false, fmt.Sprintf("%s: %s op %d %s", name, kill, len(ops), op))
+		}
+		return nil
+	}))
+	add(d, ack && err == nil, name+": at its end")
+	for i, op := range ops {
 		for _, how := range how {
-			d := start()
-			err, _, at := disturb(d, s, f, i, how)
-			if i <= n && at == "" && how != full || i > n && how != kill {
+			if how == short && op.Kind != "write" || how == full && op.Kind != "write" && op.Kind != "create" && op.Kind != "mkdir" {
 				continue
 			}
-			path := fmt.Sprintf("%s: %s op %d %s", name, how, i, at)
-			ok := acked || err == nil
-			// A process that ends leaves the state in which everything survived,
-			// which is one of those a power cut may leave.
-			for k, p := range d.Power() {
-				out = append(out, item{p, ok, depth, fmt.Sprintf("%s, power cut %d", path, k)})
-			}
+			d := start()
+			err := disturb(d, s, f, i+1, how)
+			add(d, ack && err == nil, fmt.Sprintf("%s: %s op %d %s", name, how, i+1, op))
 		}
 	}
 	return out
@@ -244,14 +255,13 @@ type outcome struct {
 // judge mends one state and asks the oracle.
 func judge(s Scenario, it item) (o outcome) {
 	d := it.disk.Clone()
-	err, n, _ := disturb(d, s, s.Mend, 0, kill)
-	if err != nil {
+	if err := s.Mend(s.fs(d, quiet)); err != nil {
 		o.bad = append(o.bad, "recovery fails: "+err.Error())
 		return o
 	}
 	o.bad = append(o.bad, s.Check(d, it.acked)...)
 	before := d.Key()
-	if err, _, _ := disturb(d, s, s.Mend, 0, kill); err != nil {
+	if err := s.Mend(s.fs(d, quiet)); err != nil {
 		o.bad = append(o.bad, "second recovery fails: "+err.Error())
 	} else if d.Key() != before {
 		o.bad = append(o.bad, "8 a second recovery changes something")
@@ -263,7 +273,11 @@ func judge(s Scenario, it item) (o outcome) {
 		}
 	}
 	if it.depth > 0 {
-		o.next = crashes(s, it.disk.Clone, s.Mend, n, it.acked, it.depth-1, nested, it.path+"; recovery")
+		how := nested
+		if it.depth == 1 {
+			how = nil
+		}
+		o.next = crashes(s, it.disk.Clone, s.Mend, it, false, how, it.path+"; recovery")
 	}
 	return o
 }
@@ -281,8 +295,12 @@ type Writer struct {
 func Interleave(s Scenario, w Writer, kills bool) *Result {
 	r := &Result{Violations: map[string]int{}, First: map[string]string{}}
 	base := s.Disk()
-	_, n, _ := disturb(base, s, s.Run, 0, kill)
+	n, err := count(base, s, s.Run)
 	r.Ops = n
+	if err != nil {
+		r.note("undisturbed run fails: "+err.Error(), "-")
+		return r
+	}
 	type job struct{ open, write, kill int }
 	var jobs []job
 	for open := 0; open <= n; open++ {

@@ -359,13 +359,16 @@ func (w *Workspace) Recover() (rec Recovered, err error) {
 		}
 		err := w.finish(&rec)
 		var attention *AttentionError
-		if err != nil && !errors.As(err, &attention) {
+		if errors.As(err, &attention) {
+			// An open transaction's record decides about the files it names;
+			// until it is finished they are no leftovers.
+			return nil
+		}
+		if err != nil {
 			return err
 		}
-		if attention == nil {
-			if err := w.sweep(&rec); err != nil {
-				return err
-			}
+		if err := w.sweep(&rec); err != nil {
+			return err
 		}
 		late, err := w.journal().Grown("")
 		rec.add(late)

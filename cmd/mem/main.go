@@ -1,0 +1,185 @@
+// Command mem maintains the Markdown memory of AI agents: it rotates the
+// working buffer, recovers what a crash left, archives by age, checks the
+// invariants and lands handoffs. The Markdown stays the only truth.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	_ "time/tzdata" // zone data is built in (spec: durability, rule 8)
+
+	"github.com/alecthomas/kong"
+	"golang.org/x/term"
+
+	"github.com/tieredmem/mem/durable"
+)
+
+// version is set by the linker for releases.
+var version = "dev"
+
+// Exit codes, one list (spec: overview).
+const (
+	exitOK       = 0
+	exitFindings = 1
+	exitFailed   = 2
+	exitLocked   = 3
+	exitConflict = 4
+	exitUsage    = 80
+)
+
+// environment is everything that a run takes from outside; it is read once.
+type environment struct {
+	args           []string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	getwd          func() (string, error)
+	now            time.Time
+	stdoutTTY      bool
+	stderrTTY      bool
+	wrap           func(durable.FS) durable.FS // tests: stand between the program and its disk
+}
+
+// wrapDisk is set by the tests' TestMain only.
+var wrapDisk func(durable.FS) durable.FS
+
+func main() {
+	os.Exit(run(environment{
+		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		getenv: os.Getenv, getwd: os.Getwd, now: time.Now(),
+		stdoutTTY: term.IsTerminal(int(os.Stdout.Fd())), stderrTTY: term.IsTerminal(int(os.Stderr.Fd())),
+		wrap: wrapDisk,
+	}))
+}
+
+// globals are the flags that every command has.
+type globals struct {
+	Workspace string        `short:"w" placeholder:"DIR" env:"MEM_WORKSPACE" help:"The workspace; without it, the first one from here upwards."`
+	At        string        `placeholder:"TIME" env:"MEM_AT" help:"Run as if it were TIME (RFC 3339, or a date for its noon): to see what would happen then."`
+	JSON      bool          `name:"json" help:"Print one JSON object (docs/json.md)."`
+	DryRun    bool          `short:"n" help:"Print what would be done and change nothing."`
+	Quiet     bool          `short:"q" help:"Print only errors."`
+	Verbose   bool          `short:"v" help:"Print more."`
+	LockWait  time.Duration `default:"10s" help:"How long to wait for another mem (0: not at all)."`
+	LogLevel  string        `enum:"trace,debug,info,warn,error" default:"warn" help:"What to log to stderr: trace (every file operation), debug, info, warn, error."`
+}
+
+// cli is the grammar's root; the commands are added from the list.
+type cli struct {
+	globals
+}
+
+// command is one entry of the command list.
+type command struct {
+	name, help, group string
+	node              any
+}
+
+func commands() []command {
+	return []command{
+		{"init", "Make a workspace, or fill in what one lacks.", "daily", &initCmd{}},
+		{"status", "Show the workspace on one screen.", "daily", &statusCmd{}},
+		{"note", "Add a line to the working buffer.", "daily", &noteCmd{}},
+		{"rotate", "Move the working buffer into today's note.", "daily", &rotateCmd{}},
+		{"close", "Set the closure block of today's note.", "daily", &closeCmd{}},
+		{"write", "Write stdin to a file, crash-safe.", "daily", &writeCmd{}},
+		{"recover", "Finish or roll back whatever a crash left.", "safety", &recoverCmd{}},
+		{"receipts", "Show what mem did.", "safety", &receiptsCmd{}},
+		{"diff", "Show what a transaction changed.", "safety", &diffCmd{}},
+		{"undo", "Take a transaction back.", "safety", &undoCmd{}},
+		{"trash", "List, restore or prune what was removed or replaced.", "safety", &trashCmd{}},
+		{"config", "Show every setting and where it comes from.", "setup", &configCmd{}},
+		{"trust", "Let this workspace's mem.yaml run programs and reach outside.", "setup", &trustCmd{}},
+		{"completion", "Print a shell's completion script.", "setup", &completionCmd{}},
+		{"version", "Print the version.", "setup", &versionCmd{}},
+	}
+}
+
+const description = "Keeps the Markdown memory of AI agents alive and honest: nothing an agent wrote is lost or doubled, whatever crashes, and nothing fails in silence."
+
+// parser builds the grammar of the given commands. Building that of all of
+// them takes longer than most commands run.
+func parser(c *cli, cmds []command, env environment, exit func(int)) (*kong.Kong, error) {
+	options := []kong.Option{
+		kong.Name("mem"), kong.Description(description), kong.UsageOnError(), kong.Exit(exit),
+		kong.Writers(env.stdout, env.stderr), kong.ShortUsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.ExplicitGroups([]kong.Group{
+			{Key: "daily", Title: "Every day:"}, {Key: "safety", Title: "After a crash, and to look back:"}, {Key: "setup", Title: "Setting up:"},
+		}),
+	}
+	for _, x := range cmds {
+		options = append(options, kong.DynamicCommand(x.name, x.help, x.group, x.node))
+	}
+	return kong.New(c, options...)
+}
+
+// errExit carries kong's own exits (after --help) out of the parser.
+type errExit int
+
+func run(env environment) (code int) {
+	defer func() {
+		if r := recover(); r != nil {
+			e, ok := r.(errExit)
+			if !ok {
+				panic(r)
+			}
+			code = int(e)
+		}
+	}()
+	all := commands()
+	c := &cli{}
+	ctx, err := parse(c, one(all, env.args), env)
+	if err != nil { // again with every command, for the right message
+		c, all = &cli{}, commands()
+		ctx, err = parse(c, all, env)
+	}
+	a := &app{env: env, globals: c.globals, commands: all}
+	if err != nil {
+		var perr *kong.ParseError
+		if errors.As(err, &perr) {
+			return a.fail(&usageError{msg: perr.Error(), hint: usageHint(perr)})
+		}
+		return a.fail(err)
+	}
+	a.command = strings.Fields(ctx.Command())[0]
+	if err := ctx.Run(a); err != nil {
+		return a.fail(err)
+	}
+	return a.code
+}
+
+func parse(c *cli, cmds []command, env environment) (*kong.Context, error) {
+	k, err := parser(c, cmds, env, func(n int) { panic(errExit(n)) })
+	if err != nil {
+		return nil, err
+	}
+	args := env.args
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	return k.Parse(args)
+}
+
+// one picks the command that the arguments name, or all of them where none is
+// named or help on the whole is asked for.
+func one(all []command, args []string) []command {
+	for _, a := range args {
+		if i := slices.IndexFunc(all, func(c command) bool { return c.name == a }); i >= 0 {
+			return all[i : i+1]
+		}
+	}
+	return all
+}
+
+func usageHint(err *kong.ParseError) string {
+	if err.Context != nil && err.Context.Selected() != nil {
+		return fmt.Sprintf("mem %s --help", err.Context.Selected().FullPath()[4:])
+	}
+	return "mem --help lists the commands"
+}
