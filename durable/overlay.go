@@ -15,7 +15,9 @@ import (
 // Overlay returns a disk that shows base and keeps every change in memory: the
 // same code runs on it for a dry run, and base is never written to. What it
 // holds is only what was written, not what was read.
-func Overlay(base FS, now time.Time) FS { return &overlay{base: base, names: map[string]*object{}, now: now} }
+func Overlay(base FS, now time.Time) FS {
+	return &overlay{base: base, names: map[string]*object{}, now: now}
+}
 
 type overlay struct {
 	base  FS

@@ -391,7 +391,7 @@ func (j *Journal) conflict(p *plan.Plan, i int, reason, detail string) (verdict,
 
 func (j *Journal) draftName(p plan.Plan, s plan.Step, hash string) string {
 	t, _ := plan.IDTime(p.ID)
-	return path.Join(j.Review, fmt.Sprintf("%s-%s-%s", t.Format("20060102T150405Z"), hash[:12], strings.ReplaceAll(s.Path, "/", "--")))
+	return path.Join(j.Review, fmt.Sprintf("%s-%s-%s", plan.Stamp(t), hash[:12], strings.ReplaceAll(s.Path, "/", "--")))
 }
 
 // drafts brings the text of steps that met a conflict to the review inbox.

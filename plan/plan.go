@@ -141,7 +141,7 @@ func (p Plan) Paths() []string {
 		}
 	}
 	for _, s := range p.Steps {
-		if s.Kind == Mkdir {
+		if s.Kind == Mkdir || s.Kind == Trash && s.Origin != "" {
 			continue
 		}
 		add(s.Path)
@@ -167,8 +167,15 @@ func StateOf(b []byte) State {
 	return State{Hash: Hash(b), Size: int64(len(b))}
 }
 
-// NewID returns a transaction id: UTC time to the second and the first twelve
-// hex digits of a hash over what is planned and the given salt.
+// stampForm is a UTC time in file names: it sorts, and has no character that a
+// file system or a shell minds.
+const stampForm = "20060102T150405.000000Z"
+
+// Stamp is an instant as it stands in ids and file names.
+func Stamp(t time.Time) string { return t.UTC().Format(stampForm) }
+
+// NewID returns a transaction id: UTC time to the microsecond and the first
+// twelve hex digits of a hash over what is planned and the given salt.
 func NewID(p Plan, salt string) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\x00%s\x00%s\x00", p.Command, p.At.Format(time.RFC3339Nano), salt)
@@ -178,7 +185,7 @@ func NewID(p Plan, salt string) string {
 		h.Write(s.Content)
 		h.Write([]byte{0})
 	}
-	return p.At.UTC().Format("20060102T150405Z") + "-" + hex.EncodeToString(h.Sum(nil))[:12]
+	return Stamp(p.At) + "-" + hex.EncodeToString(h.Sum(nil))[:12]
 }
 
 // IDTime is the time part of a transaction id.
@@ -187,7 +194,7 @@ func IDTime(id string) (time.Time, bool) {
 	if !ok {
 		return time.Time{}, false
 	}
-	t, err := time.Parse("20060102T150405Z", head)
+	t, err := time.Parse(stampForm, head)
 	return t, err == nil
 }
 

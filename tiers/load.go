@@ -196,7 +196,7 @@ func (r Rules) values() map[string]string {
 		host = "-"
 	}
 	return map[string]string{
-		"layout": r.Name, "timezone": r.Location.String(), "note": r.Note, "single_host": fmt.Sprint(r.SingleHost),
+		"layout": r.Name, "timezone": zoneName(r.Location), "note": r.Note, "single_host": fmt.Sprint(r.SingleHost),
 		"limits.hot_lines": hot("lines"), "limits.hot_characters": hot("characters"), "limits.hot_bytes": hot("bytes"),
 		"limits.buffer_lines": fmt.Sprint(r.Limits.BufferLines), "limits.open_questions": fmt.Sprint(r.Limits.OpenQuestions),
 		"ttl.notes": Age(r.TTL.Notes), "ttl.lessons": Age(r.TTL.Lessons), "ttl.verified": Age(r.TTL.Verified),
@@ -204,6 +204,13 @@ func (r Rules) values() map[string]string {
 		"tags": byName(tags), "handoffs.host": host, "handoffs.inboxes": list(r.Handoffs.Inboxes), "handoffs.discover": list(discover),
 		"projects": byName(r.Projects), "extractor": list(r.Extractor), "git.commit": fmt.Sprint(r.GitCommit),
 	}
+}
+
+func zoneName(l *time.Location) string {
+	if l == time.Local {
+		return "the system's"
+	}
+	return l.String()
 }
 
 // Age writes a duration as ParseAge reads it; zero is "never".

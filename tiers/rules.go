@@ -185,3 +185,21 @@ func NoteDay(base string) (string, bool) {
 	}
 	return day, true
 }
+
+// Top reports whether some pattern of the layout starts with this directory of
+// the workspace's root.
+func (r Rules) Top(dir string) bool {
+	for _, patterns := range r.Layout.Tiers {
+		for _, p := range patterns {
+			if head, _, ok := strings.Cut(p, "/"); ok && head == dir {
+				return true
+			}
+		}
+	}
+	for _, d := range r.Notes {
+		if head, _, _ := strings.Cut(d, "/"); head == dir {
+			return true
+		}
+	}
+	return false
+}

@@ -458,3 +458,14 @@ func (w *Workspace) Unfinished() (Unfinished, error) {
 
 // Journal gives read access to receipts.
 func (w *Workspace) Journal() *journal.Journal { return w.journal() }
+
+// Prune deletes files of the engine's own that pick chooses, below dir.
+func (w *Workspace) Prune(who, dir string, pick func(name string) bool) error {
+	return w.locked(who, func() error {
+		var rec Recovered
+		if err := w.finish(&rec); err != nil {
+			return err
+		}
+		return w.journal().Prune(dir, pick)
+	})
+}

@@ -34,6 +34,9 @@ func (e *hinted) Error() string { return e.err.Error() }
 func (e *hinted) Unwrap() error { return e.err }
 func (e *hinted) Mend() string  { return e.hint }
 
+// conflicted is a conflict with its own words.
+type conflicted struct{ hinted }
+
 // usageError is a mistake in how the command was called.
 type usageError struct{ msg, hint string }
 
@@ -61,6 +64,7 @@ func exitCode(err error) int {
 		usage    *usageError
 		locked   *workspace.LockedError
 		conflict *conflictError
+		other    *conflicted
 		undo     *journal.UndoError
 	)
 	switch {
@@ -68,7 +72,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &locked):
 		return exitLocked
-	case errors.As(err, &conflict), errors.As(err, &undo):
+	case errors.As(err, &conflict), errors.As(err, &other), errors.As(err, &undo):
 		return exitConflict
 	}
 	return exitFailed

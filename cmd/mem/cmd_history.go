@@ -1,0 +1,541 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/tieredmem/mem/durable"
+	"github.com/tieredmem/mem/journal"
+	"github.com/tieredmem/mem/plan"
+	"github.com/tieredmem/mem/tiers"
+)
+
+type receiptsCmd struct {
+	List  receiptsListCmd  `cmd:"" default:"withargs" help:"List the newest receipts, or show one (the default)."`
+	Prune receiptsPruneCmd `cmd:"" help:"Remove old receipts."`
+}
+
+func (*receiptsCmd) Help() string {
+	return "Every run that changed something leaves a receipt: what it read, wrote and moved,\nwith hashes. An id may be shortened to a unique prefix or to its last part."
+}
+
+type receiptsListCmd struct {
+	ID    string `arg:"" optional:"" help:"A receipt's id."`
+	Limit int    `default:"20" help:"How many to list."`
+}
+
+func (c *receiptsListCmd) Run(a *app) error {
+	if _, err := a.open(false); err != nil {
+		return err
+	}
+	if c.ID != "" {
+		return a.showReceipt(c.ID)
+	}
+	if c.Limit < 1 {
+		return &usageError{"--limit is 1 or more", "mem receipts --limit 50"}
+	}
+	ids, err := a.receiptIDs(c.Limit)
+	if err != nil {
+		return err
+	}
+	list := []map[string]any{}
+	var sb strings.Builder
+	w := tabwriter.NewWriter(&sb, 0, 0, 2, ' ', 0)
+	for _, id := range ids {
+		p, _, err := a.ws.Journal().Load(id)
+		if err != nil {
+			a.warn("%v", err)
+			a.code = exitFailed
+			continue
+		}
+		list = append(list, receiptFields(p, false))
+		paths := p.Paths()
+		more := ""
+		if len(paths) > 3 {
+			more = fmt.Sprintf(" and %d more", len(paths)-3)
+			paths = paths[:3]
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", safe(p.ID), safe(p.Command), safe(p.Outcome), safe(strings.Join(paths, ", ")+more))
+	}
+	w.Flush()
+	a.raw(sb.String())
+	if len(ids) == 0 {
+		a.say("no receipts yet")
+	}
+	a.object(map[string]any{"outcome": "ok", "receipts": list})
+	return nil
+}
+
+func receiptFields(p plan.Plan, open bool) map[string]any {
+	f := map[string]any{
+		"id": p.ID, "command": p.Command, "at": p.At.Format(time.RFC3339), "outcome": p.Outcome, "open": open,
+		"paths": attentionList(p.Paths()), "steps": stepList(p), "facts": p.Facts, "notices": attentionList(p.Notices),
+	}
+	if p.Facts == nil {
+		f["facts"] = plan.Facts{}
+	}
+	return f
+}
+
+func (a *app) showReceipt(id string) error {
+	p, open, err := a.receipt(id)
+	if err != nil {
+		return err
+	}
+	a.say("%s  %s  %s", p.ID, p.Command, p.Outcome)
+	a.say("at %s on %s", p.At.In(a.at.Location()).Format(time.RFC3339), p.Host)
+	if open {
+		a.say("this transaction is still open: mem recover")
+	}
+	for _, s := range p.Steps {
+		line := "  " + describe(s)
+		if s.Outcome == plan.Conflict {
+			line += "  (not done: " + s.Reason + ")"
+		}
+		a.say("%s", line)
+		if s.Kind != plan.Move && s.Kind != plan.Trash {
+			a.say("      before %s", s.Before.Hash)
+			a.say("      after  %s", s.After.Hash)
+		}
+	}
+	for _, n := range p.Notices {
+		a.say("  note: %s", n)
+	}
+	if len(p.Facts) > 0 {
+		a.say("  facts: %s", jsonText(p.Facts))
+	}
+	a.object(map[string]any{"outcome": "ok", "receipts": []map[string]any{receiptFields(p, open)}})
+	return nil
+}
+
+// receiptIDs lists the newest receipts, newest first, reading no more months
+// than needed.
+func (a *app) receiptIDs(limit int) ([]string, error) {
+	var out []string
+	err := eachMonth(a.ws.Disk, path.Join(journal.Root, "receipts"), func(dir string, entries []fs.DirEntry) bool {
+		for _, e := range slices.Backward(entries) {
+			if id, ok := strings.CutSuffix(e.Name(), ".json"); ok && len(out) < limit {
+				out = append(out, id)
+			}
+		}
+		return len(out) < limit
+	})
+	return out, err
+}
+
+// eachMonth walks YYYY/MM directories from the newest to the oldest until f
+// returns false.
+func eachMonth(d durable.FS, root string, f func(dir string, entries []fs.DirEntry) bool) error {
+	years, err := d.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, y := range slices.Backward(years) {
+		if !y.IsDir() {
+			continue
+		}
+		months, err := d.ReadDir(path.Join(root, y.Name()))
+		if err != nil {
+			return err
+		}
+		for _, m := range slices.Backward(months) {
+			if !m.IsDir() {
+				continue
+			}
+			dir := path.Join(root, y.Name(), m.Name())
+			entries, err := d.ReadDir(dir)
+			if err != nil {
+				return err
+			}
+			if !f(dir, entries) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// receipt finds a receipt or open transaction by its id, a unique prefix of
+// it, or its last part.
+func (a *app) receipt(id string) (plan.Plan, bool, error) {
+	j := a.ws.Journal()
+	if p, open, err := j.Load(id); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return p, open, err
+	}
+	matches := []string{}
+	fits := func(full string) {
+		_, tail, _ := strings.Cut(full, "-")
+		if strings.HasPrefix(full, id) || strings.HasPrefix(tail, id) {
+			matches = append(matches, full)
+		}
+	}
+	open, err := j.Open()
+	if err != nil {
+		return plan.Plan{}, false, err
+	}
+	for _, o := range open {
+		fits(o)
+	}
+	err = eachMonth(a.ws.Disk, path.Join(journal.Root, "receipts"), func(_ string, entries []fs.DirEntry) bool {
+		for _, e := range entries {
+			if full, ok := strings.CutSuffix(e.Name(), ".json"); ok {
+				fits(full)
+			}
+		}
+		return true
+	})
+	switch {
+	case err != nil:
+		return plan.Plan{}, false, err
+	case len(matches) == 0 || id == "":
+		return plan.Plan{}, false, &hinted{fmt.Errorf("no receipt %q", id), "mem receipts lists them"}
+	case len(matches) > 1:
+		return plan.Plan{}, false, &hinted{fmt.Errorf("%q could be %d receipts, %s among them", id, len(matches), matches[0]), "give more of the id"}
+	}
+	return j.Load(matches[0])
+}
+
+type receiptsPruneCmd struct {
+	OlderThan string `required:"" placeholder:"AGE" help:"Age, such as 90d or 26w."`
+}
+
+func (c *receiptsPruneCmd) Run(a *app) error {
+	age, err := ageFlag("--older-than", c.OlderThan)
+	if err != nil {
+		return err
+	}
+	ws, err := a.open(true)
+	if err != nil {
+		return err
+	}
+	n := 0
+	err = ws.Prune("receipts prune", path.Join(journal.Root, "receipts"), func(name string) bool {
+		t, ok := plan.IDTime(strings.TrimSuffix(path.Base(name), ".json"))
+		if ok = ok && a.at.Sub(t) > age; ok {
+			n++
+		}
+		return ok
+	})
+	if err != nil {
+		return err
+	}
+	a.done(plan.Plan{}, map[string]any{"outcome": "pruned", "removed": n}, "removed %d receipts older than %s", n, c.OlderThan)
+	return nil
+}
+
+func ageFlag(name, s string) (time.Duration, error) {
+	age, err := tiers.ParseAge(s)
+	if err != nil {
+		return 0, &usageError{name + " " + err.Error(), name + " 30d"}
+	}
+	return age, nil
+}
+
+type diffCmd struct {
+	ID string `arg:"" help:"A receipt's id."`
+}
+
+func (*diffCmd) Help() string {
+	return "Prints what a transaction changed, as a unified diff. What is no longer on the\ndisk, because the trash was pruned or the file changed again, is said."
+}
+
+func (c *diffCmd) Run(a *app) error {
+	if _, err := a.open(false); err != nil {
+		return err
+	}
+	p, _, err := a.receipt(c.ID)
+	if err != nil {
+		return err
+	}
+	files := []map[string]any{}
+	for i, s := range p.Steps {
+		f := map[string]any{"path": s.Path, "kind": string(s.Kind), "diff": "", "missing": ""}
+		switch s.Kind {
+		case plan.Mkdir:
+			continue
+		case plan.Move, plan.Trash:
+			a.say("%s", describe(s))
+			files = append(files, f)
+			continue
+		}
+		before, after, err := a.sides(p, i)
+		if err != nil {
+			f["missing"] = err.Error()
+			a.say("%s: %s", s.Path, err)
+		} else {
+			d := udiff.Unified("a/"+s.Path, "b/"+s.Path, string(before), string(after))
+			f["diff"] = d
+			a.raw(a.colour(d))
+		}
+		files = append(files, f)
+	}
+	a.object(map[string]any{"outcome": "ok", "id": p.ID, "files": files})
+	return nil
+}
+
+// sides are a file's content before and after a step.
+func (a *app) sides(p plan.Plan, i int) (before, after []byte, err error) {
+	s := p.Steps[i]
+	j := a.ws.Journal()
+	if s.Before.Exists() {
+		if before, err = j.Backup(p, i); err != nil {
+			return nil, nil, fmt.Errorf("the text before is no longer in the trash (sha256 %s)", s.Before.Hash)
+		}
+	}
+	cur, _, err := durable.ReadFile(a.ws.Disk, s.Path, 0)
+	if err == nil && plan.Hash(cur) == s.After.Hash {
+		return before, cur, nil
+	}
+	if s.Place != "" { // a pure function of the text before
+		if next, _, err := place(s, before); err == nil && plan.Hash(next) == s.After.Hash {
+			return before, next, nil
+		}
+	}
+	if b, ok := a.inTrash(s.After.Hash); ok {
+		return before, b, nil
+	}
+	return nil, nil, fmt.Errorf("the text after is no longer there: the file has changed since (sha256 %s)", s.After.Hash)
+}
+
+// inTrash finds content by its hash: what a later transaction replaced.
+func (a *app) inTrash(hash string) ([]byte, bool) {
+	var out []byte
+	err := eachMonth(a.ws.Disk, path.Join(journal.Root, "trash"), func(dir string, entries []fs.DirEntry) bool {
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), hash) {
+				if b, _, err := durable.ReadFile(a.ws.Disk, path.Join(dir, e.Name()), 0); err == nil && plan.Hash(b) == hash {
+					out = b
+					return false
+				}
+			}
+		}
+		return true
+	})
+	return out, err == nil && out != nil
+}
+
+// colour escapes a diff line by line, and colours it on a terminal.
+func (a *app) colour(d string) string {
+	on := a.env.stdoutTTY && a.env.getenv("NO_COLOR") == ""
+	var sb strings.Builder
+	for _, l := range strings.SplitAfter(d, "\n") {
+		text, nl := strings.CutSuffix(l, "\n")
+		code := map[byte]string{'+': "32", '-': "31", '@': "36"}
+		if on && text != "" && code[text[0]] != "" {
+			sb.WriteString("\x1b[" + code[text[0]] + "m" + safe(text) + "\x1b[0m")
+		} else {
+			sb.WriteString(safe(text))
+		}
+		if nl {
+			sb.WriteByte('\n')
+		}
+	}
+	return sb.String()
+}
+
+type undoCmd struct {
+	ID string `arg:"" help:"A receipt's id."`
+}
+
+func (*undoCmd) Help() string {
+	return "Takes a transaction back, as a transaction of its own: replaced files get their\nold content where they still are what the transaction left, an added block is\nremoved where it stands exactly once, moved files move back. Anything else is a\nconflict (exit 4), and nothing is changed."
+}
+
+func (c *undoCmd) Run(a *app) error {
+	ws, err := a.open(true)
+	if err != nil {
+		return err
+	}
+	var id string
+	p, err := a.update(func(fs.FS) (plan.Plan, error) {
+		p, open, err := a.receipt(c.ID)
+		if err != nil {
+			return p, err
+		}
+		if open {
+			return p, &hinted{fmt.Errorf("transaction %s is still open", p.ID), "mem recover, then undo it"}
+		}
+		id = p.ID
+		return ws.Journal().Undo(p)
+	})
+	if err != nil {
+		return err
+	}
+	if p.Empty() {
+		a.done(p, map[string]any{"outcome": "nothing", "undone": id}, "%s changed nothing that could be undone", id)
+		return nil
+	}
+	a.done(p, map[string]any{"outcome": "undone", "undone": id, "paths": attentionList(p.Paths())}, "undone %s: %s", id, strings.Join(p.Paths(), ", "))
+	return nil
+}
+
+type trashCmd struct {
+	List    trashListCmd    `cmd:"" default:"1" help:"List what is in the trash (the default)."`
+	Restore trashRestoreCmd `cmd:"" help:"Put a copy of something back."`
+	Prune   trashPruneCmd   `cmd:"" help:"Delete what is older than an age: the only command that deletes."`
+}
+
+func (*trashCmd) Help() string {
+	return "What mem removes or replaces stays in .mem/trash until it is pruned."
+}
+
+type trashItem struct {
+	ID      string `json:"id"`
+	Origin  string `json:"origin"`
+	Bytes   int64  `json:"bytes"`
+	Receipt string `json:"receipt"`
+	Command string `json:"command"`
+	At      string `json:"at"`
+	Path    string `json:"path"`
+}
+
+func (a *app) trashed() ([]trashItem, error) {
+	out := []trashItem{}
+	cache := map[string]plan.Plan{}
+	err := eachMonth(a.ws.Disk, path.Join(journal.Root, "trash"), func(dir string, entries []fs.DirEntry) bool {
+		for _, e := range entries {
+			t, ok := plan.ParseTrash(path.Join(dir, e.Name()))
+			if !ok {
+				continue
+			}
+			p, seen := cache[t.TxID]
+			if !seen {
+				p, _, _ = a.ws.Journal().Load(t.TxID) // a pruned receipt leaves the origin unknown
+				cache[t.TxID] = p
+			}
+			origin, _ := journal.Origin(p, t.N)
+			at, _ := plan.IDTime(t.TxID)
+			out = append(out, trashItem{fmt.Sprintf("%s-%d", t.TxID[strings.Index(t.TxID, "-")+1:], t.N), origin, t.Size, t.TxID, p.Command, at.Format(time.RFC3339), t.Path})
+		}
+		return true
+	})
+	slices.SortStableFunc(out, func(x, y trashItem) int { return strings.Compare(y.At, x.At) })
+	return out, err
+}
+
+type trashListCmd struct{}
+
+func (*trashListCmd) Run(a *app) error {
+	if _, err := a.open(false); err != nil {
+		return err
+	}
+	items, err := a.trashed()
+	if err != nil {
+		return err
+	}
+	var sb strings.Builder
+	w := tabwriter.NewWriter(&sb, 0, 0, 2, ' ', 0)
+	for _, t := range items {
+		origin := t.Origin
+		if origin == "" {
+			origin = "?"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d bytes\t%s\t%s\n", t.ID, t.At, t.Bytes, safe(t.Command), safe(origin))
+	}
+	w.Flush()
+	a.raw(sb.String())
+	if len(items) == 0 {
+		a.say("the trash is empty")
+	}
+	a.object(map[string]any{"outcome": "ok", "items": items})
+	return nil
+}
+
+type trashRestoreCmd struct {
+	ID string `arg:"" help:"The id that mem trash list shows, or a unique prefix."`
+	To string `placeholder:"FILE" help:"Where to; without it, where it came from."`
+}
+
+func (c *trashRestoreCmd) Run(a *app) error {
+	ws, err := a.open(true)
+	if err != nil {
+		return err
+	}
+	items, err := a.trashed()
+	if err != nil {
+		return err
+	}
+	var hit []trashItem
+	for _, t := range items {
+		if t.ID == c.ID {
+			hit = []trashItem{t}
+			break
+		}
+		if c.ID != "" && (strings.HasPrefix(t.ID, c.ID) || strings.HasPrefix(path.Base(t.Path), c.ID)) {
+			hit = append(hit, t)
+		}
+	}
+	if len(hit) != 1 {
+		return &hinted{fmt.Errorf("%q fits %d things in the trash", c.ID, len(hit)), "mem trash list shows the ids"}
+	}
+	to := hit[0].Origin
+	if c.To != "" {
+		if to, err = a.inWorkspace(c.To); err != nil {
+			return err
+		}
+	}
+	if to == "" {
+		return &hinted{errors.New("its receipt was pruned, so where it came from is not known"), "name a file with --to"}
+	}
+	b, _, err := durable.ReadFile(ws.Disk, hit[0].Path, 0)
+	if err != nil {
+		return err
+	}
+	if cur, _, err := durable.ReadFile(ws.Disk, to, 0); err == nil {
+		if bytes.Equal(cur, b) {
+			a.done(plan.Plan{}, map[string]any{"outcome": "unchanged", "path": to}, "%s is that already", to)
+			return nil
+		}
+		return &conflicted{hinted{fmt.Errorf("%s is there, with other content; nothing was overwritten", to), "restore it beside: mem trash restore " + c.ID + " --to FILE"}}
+	}
+	p, err := a.update(func(fs.FS) (plan.Plan, error) {
+		return plan.Plan{Command: "trash restore", Steps: []plan.Step{{Kind: plan.Create, Path: to, Before: plan.StateOf(nil), Content: append([]byte{}, b...)}}}, nil
+	})
+	if err != nil {
+		return err
+	}
+	a.done(p, map[string]any{"outcome": "restored", "path": to}, "restored %s (%d bytes)", to, len(b))
+	return nil
+}
+
+type trashPruneCmd struct {
+	OlderThan string `required:"" placeholder:"AGE" help:"Age, such as 90d or 26w."`
+}
+
+func (c *trashPruneCmd) Run(a *app) error {
+	age, err := ageFlag("--older-than", c.OlderThan)
+	if err != nil {
+		return err
+	}
+	ws, err := a.open(true)
+	if err != nil {
+		return err
+	}
+	n, size := 0, int64(0)
+	err = ws.Prune("trash prune", path.Join(journal.Root, "trash"), func(name string) bool {
+		t, ok := plan.ParseTrash(name)
+		at, _ := plan.IDTime(t.TxID)
+		if ok = ok && a.at.Sub(at) > age; ok {
+			n++
+			size += t.Size
+		}
+		return ok
+	})
+	if err != nil {
+		return err
+	}
+	a.done(plan.Plan{}, map[string]any{"outcome": "pruned", "removed": n, "bytes": size}, "deleted %d things (%d bytes) older than %s", n, size, c.OlderThan)
+	return nil
+}

@@ -1,0 +1,134 @@
+// Package guard looks for what has no place in memory: credentials.
+//
+// [Secrets] returns the findings in a text, each with its rule and place, the
+// value itself never. The rules are few and narrow: a finding stops a note, so
+// identifiers, hashes and documented example keys must pass.
+package guard
+
+import (
+	"bytes"
+	"math"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Finding is a place in a text that looks like a credential.
+type Finding struct {
+	Rule       string
+	Line       int // from 1
+	Start, End int // byte offsets
+}
+
+// rule is a shape of credential. Sources: the issuers' own documentation of
+// their token formats.
+type rule struct {
+	name    string
+	near    []string // one of these must stand in the text: a cheap look first
+	pattern string
+	entropy float64 // least bits a character of group 1, or of the match; 0: any
+}
+
+var rules = []rule{
+	{"private-key", []string{"PRIVATE KEY"}, `-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----`, 0},
+	{"aws-access-key", []string{"AKIA", "ASIA"}, `\b(?:AKIA|ASIA)[A-Z2-7]{16}\b`, 3},
+	{"github-token", []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"}, `\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{50,})\b`, 3},
+	{"gitlab-token", []string{"glpat-"}, `\bglpat-[A-Za-z0-9_-]{20,}`, 3},
+	{"slack-token", []string{"xox"}, `\bxox[abeoprs]-[A-Za-z0-9-]{20,}`, 2.5},
+	{"slack-webhook", []string{"hooks.slack.com"}, `hooks\.slack\.com/services/T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{20,}`, 0},
+	{"anthropic-key", []string{"sk-ant-"}, `\bsk-ant-[A-Za-z0-9_-]{20,}`, 3},
+	{"openai-key", []string{"sk-"}, `\bsk-(?:proj-|svcacct-)?[A-Za-z0-9_-]{32,}`, 3.5},
+	{"google-key", []string{"AIza"}, `\bAIza[A-Za-z0-9_-]{35}\b`, 3},
+	{"stripe-key", []string{"k_live_"}, `\b[rs]k_live_[A-Za-z0-9]{20,}`, 3},
+	{"npm-token", []string{"npm_"}, `\bnpm_[A-Za-z0-9]{36}\b`, 3},
+	{"jwt", []string{"eyJ"}, `\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}`, 3},
+	{"url-password", []string{"://"}, `\b[a-z][a-z0-9+.-]*://[^\s/:@]+:([^\s/@]{6,})@`, 2.5},
+	{"assigned-secret", []string{"pass", "secret", "token", "api_key", "apikey", "api-key"}, `(?i)\b[a-z0-9_.-]*(?:password|passwd|secret|token|api[_-]?key)["']?\s*[:=]\s*["']?([A-Za-z0-9+/_.~!@#$%^&*-]{8,})`, 3},
+}
+
+var compiled = sync.OnceValue(func() []*regexp.Regexp {
+	out := make([]*regexp.Regexp, len(rules))
+	for i, r := range rules {
+		out[i] = regexp.MustCompile(r.pattern)
+	}
+	return out
+})
+
+// examples are words that mark a value as no real one.
+var examples = []string{"example", "xxxx", "your", "changeme", "placeholder", "redacted", "dummy", "<", "…", "...", "****", "${", "{{"}
+
+// Secrets returns what in the text looks like a credential.
+func Secrets(text []byte) []Finding {
+	var out []Finding
+	lower := bytes.ToLower(text)
+	for i, r := range rules {
+		if !near(text, lower, r) {
+			continue
+		}
+		for _, m := range compiled()[i].FindAllSubmatchIndex(text, -1) {
+			start, end := m[0], m[1]
+			value := string(text[start:end])
+			if len(m) > 2 && m[2] >= 0 {
+				value = string(text[m[2]:m[3]])
+			}
+			if harmless(value) || r.entropy > 0 && entropy(value) < r.entropy || covered(out, start, end) {
+				continue
+			}
+			if r.name == "assigned-secret" && !mixed(value) {
+				continue
+			}
+			out = append(out, Finding{r.name, 1 + bytes.Count(text[:start], []byte("\n")), start, end})
+		}
+	}
+	return out
+}
+
+func near(text, lower []byte, r rule) bool {
+	for _, n := range r.near {
+		if bytes.Contains(text, []byte(n)) || bytes.Contains(lower, []byte(n)) {
+			return true
+		}
+	}
+	return false
+}
+
+func covered(found []Finding, start, end int) bool {
+	for _, f := range found {
+		if start < f.End && f.Start < end {
+			return true
+		}
+	}
+	return false
+}
+
+func harmless(v string) bool {
+	v = strings.ToLower(v)
+	for _, e := range examples {
+		if strings.Contains(v, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// mixed reports whether a value has letters and digits: words have no digits,
+// numbers no letters.
+func mixed(v string) bool {
+	return strings.ContainsAny(v, "0123456789") && strings.ContainsAny(strings.ToLower(v), "abcdefghijklmnopqrstuvwxyz")
+}
+
+// entropy is Shannon's, in bits a character.
+func entropy(s string) float64 {
+	var n [256]float64
+	for i := range len(s) {
+		n[s[i]]++
+	}
+	e := 0.0
+	for _, c := range n {
+		if c > 0 {
+			p := c / float64(len(s))
+			e -= p * math.Log2(p)
+		}
+	}
+	return e
+}

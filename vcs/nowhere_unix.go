@@ -1,0 +1,5 @@
+//go:build unix
+
+package vcs
+
+const nowhere = "/dev/null"

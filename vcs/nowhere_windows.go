@@ -1,0 +1,3 @@
+package vcs
+
+const nowhere = "NUL"

@@ -1,0 +1,106 @@
+// Package vcs commits exactly the paths a run touched to git.
+//
+// [Commit] calls the git of the system, with hooks and file-system monitors
+// disabled: a repository's configuration must not run programs here.
+package vcs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// timeout bounds one git call.
+const timeout = 30 * time.Second
+
+// ErrNoRepository says that the directory is in no git repository.
+var ErrNoRepository = errors.New("not in a git repository")
+
+// Commit commits the given paths, relative to dir, and nothing else that is
+// staged. Paths that git ignores, and paths that are gone and were never
+// tracked, are left out. It reports whether there was something to commit.
+func Commit(dir string, paths []string, message string) (bool, error) {
+	if _, err := git(dir, nil, "rev-parse", "--is-inside-work-tree"); err != nil {
+		if errors.Is(err, exec.ErrNotFound) {
+			return false, err
+		}
+		return false, fmt.Errorf("%w: %s", ErrNoRepository, dir)
+	}
+	ignored, err := ignoredBy(dir, paths)
+	if err != nil {
+		return false, err
+	}
+	var add, all []string
+	for _, p := range paths {
+		if ignored[p] {
+			continue
+		}
+		tracked, err := git(dir, nil, "ls-files", "--", literal(p))
+		if err != nil {
+			return false, err
+		}
+		exists, err := git(dir, nil, "ls-files", "--others", "--exclude-standard", "--", literal(p))
+		if err != nil {
+			return false, err
+		}
+		if len(exists) > 0 {
+			add = append(add, literal(p))
+		}
+		if len(tracked) > 0 || len(exists) > 0 {
+			all = append(all, literal(p))
+		}
+	}
+	if len(all) == 0 {
+		return false, nil
+	}
+	if len(add) > 0 {
+		if _, err := git(dir, nil, append([]string{"add", "--intent-to-add", "--"}, add...)...); err != nil {
+			return false, err
+		}
+	}
+	changed, err := git(dir, nil, append([]string{"status", "--porcelain", "--"}, all...)...)
+	if err != nil || len(changed) == 0 {
+		return false, err
+	}
+	_, err = git(dir, []byte(message), append([]string{"commit", "--quiet", "--no-verify", "--only", "--file=-", "--"}, all...)...)
+	return err == nil, err
+}
+
+// literal keeps git from reading a path as a pattern.
+func literal(p string) string { return ":(literal)" + p }
+
+func ignoredBy(dir string, paths []string) (map[string]bool, error) {
+	out, err := git(dir, []byte(strings.Join(paths, "\x00")), "check-ignore", "--stdin", "-z")
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 {
+		return nil, nil // none
+	}
+	ignored := map[string]bool{}
+	for _, p := range strings.Split(string(out), "\x00") {
+		ignored[p] = true
+	}
+	return ignored, err
+}
+
+func git(dir string, stdin []byte, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	base := []string{"-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + nowhere, "-c", "core.quotePath=false"}
+	cmd := exec.CommandContext(ctx, "git", append(base, args...)...)
+	cmd.Dir = filepath.Clean(dir)
+	cmd.Stdin = bytes.NewReader(stdin)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		if msg := strings.TrimSpace(stderr.String()); msg != "" {
+			return stdout.Bytes(), fmt.Errorf("git %s: %w: %s", args[0], err, msg)
+		}
+		return stdout.Bytes(), fmt.Errorf("git %s: %w", args[0], err)
+	}
+	return stdout.Bytes(), nil
+}
