@@ -291,8 +291,9 @@ type Writer struct {
 }
 
 // Interleave runs the command beside each writer, opening and writing at every
-// pair of operations, with and without a kill in between, then the recovery.
-func Interleave(s Scenario, w Writer, kills bool) *Result {
+// pair of operations, then the recovery: without a kill, and with one at every
+// operation (kills 1), at a share of them (kills n: one in n), or never (0).
+func Interleave(s Scenario, w Writer, kills int) *Result {
 	r := &Result{Violations: map[string]int{}, First: map[string]string{}}
 	base := s.Disk()
 	n, err := count(base, s, s.Run)
@@ -306,8 +307,8 @@ func Interleave(s Scenario, w Writer, kills bool) *Result {
 	for open := 0; open <= n; open++ {
 		for write := open; write <= n+1; write++ {
 			jobs = append(jobs, job{open, write, 0})
-			if kills {
-				for k := 1; k <= n; k++ {
+			for k := 1; k <= n; k++ {
+				if kills > 0 && (open*31+write*17+k*7)%kills == 0 {
 					jobs = append(jobs, job{open, write, k})
 				}
 			}

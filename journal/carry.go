@@ -260,22 +260,15 @@ func (j *Journal) replaceByLink(p *plan.Plan, i int, target durable.Info) (verdi
 	s := &p.Steps[i]
 	dir := path.Dir(s.Path)
 	keep := keepName(s.Stage.Name)
+	links := j.Disk.Caps(dir).Links
 	if kept, err := j.Disk.Lstat(keep); err == nil && kept.ID != target.ID {
-		// From an attempt before a crash; what it keeps stays in the trash.
-		b, info, err := j.read(keep)
-		if err != nil {
-			return look, err
-		}
-		to := plan.TrashName(Root, p.ID, j.At, i+1000, stateOf(b, info))
-		if err := j.moveTo(keep, to); err != nil {
-			return look, err
-		}
-		if err := j.syncAll([]string{path.Dir(to), dir}); err != nil {
+		// From an attempt before a crash.
+		if err := j.dropKept(p, i, keep, links); err != nil {
 			return look, err
 		}
 	}
 	linked := false
-	if j.Disk.Caps(dir).Links {
+	if links {
 		err := j.Disk.Link(s.Path, keep)
 		linked = err == nil || errors.Is(err, fs.ErrExist)
 	}
@@ -317,6 +310,29 @@ func (j *Journal) replaceByLink(p *plan.Plan, i int, target durable.Info) (verdi
 		p.Notices = appendNew(p.Notices, "degraded: "+s.Path+": the file system has no links; late writers are not covered")
 	}
 	return landed, j.Disk.Rename(s.Stage.Name, s.Path)
+}
+
+// dropKept takes a backup name out of the way: a second name of what an editor
+// has replaced meanwhile stays in the trash, a copy of our own is removed.
+func (j *Journal) dropKept(p *plan.Plan, i int, keep string, links bool) error {
+	if !links {
+		return j.Disk.Remove(keep)
+	}
+	b, info, err := j.read(keep)
+	if err != nil {
+		return err
+	}
+	for n := i + 1000; ; n++ { // numbers that no step has
+		to := plan.TrashName(Root, p.ID, p.At, n, stateOf(b, info))
+		err := j.moveTo(keep, to)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		return j.syncAll([]string{path.Dir(to), path.Dir(keep)})
+	}
 }
 
 // replan plans an append again on what the target holds now, with what was
@@ -518,9 +534,21 @@ func (j *Journal) backup(p *plan.Plan, i int, name string) (string, error) {
 	if err != nil || b == nil {
 		return "", err
 	}
+	// Named by what it should hold: what it holds beyond that was written late,
+	// and the check for grown backups finds it by the difference. Text that is
+	// in the review inbox already is named by what it is.
 	st := s.Before
+	if s.Outcome == plan.Conflict && name == s.Stage.Name {
+		st = s.After
+	}
 	if _, grown := grownBy(b, st); !grown && plan.Hash(b) != st.Hash {
-		st = stateOf(b, info)
+		drafted, err := durable.Exists(j.Disk, j.draftName(*p, *s, plan.Hash(b)))
+		if err != nil {
+			return "", err
+		}
+		if drafted || !st.Exists() {
+			st = stateOf(b, info)
+		}
 	}
 	if err := durable.MkdirAll(j.Disk, plan.TrashDir(Root, p.At), 0o700); err != nil {
 		return "", err
