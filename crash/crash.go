@@ -28,6 +28,11 @@ type Scenario struct {
 	Run   func(durable.FS) error // the command
 	Mend  func(durable.FS) error // what is run after a crash
 	Check Oracle
+	// Edit, if set, is what a person does to the files between the crash and
+	// the recovery; every state is judged without it and with it.
+	Edit func(*faultfs.Disk)
+	// KillsOnly leaves out failing operations: only kills and power cuts.
+	KillsOnly bool
 	// Sabotage, if set, puts a planted bug between the code and the disk.
 	Sabotage func(*faultfs.Disk, durable.FS) durable.FS
 }
@@ -137,15 +142,17 @@ var errKilled = errors.New("killed")
 func quiet(durable.Op, bool) error { return nil }
 
 type item struct {
-	disk  *faultfs.Disk
-	acked bool
-	depth int
-	path  string
+	disk   *faultfs.Disk
+	acked  bool
+	edited bool
+	depth  int
+	path   string
 }
 
 type key struct {
-	disk  uint64
-	acked bool
+	disk   uint64
+	acked  bool
+	edited bool
 }
 
 // Explore enumerates crashes of the command and, depth levels deep, of the
@@ -167,14 +174,21 @@ func Explore(s Scenario, depth int) *Result {
 	add := func(items []item) {
 		for _, it := range items {
 			r.States++
-			if k := (key{it.disk.Key(), it.acked}); !seen[k] {
+			if k := (key{it.disk.Key(), it.acked, it.edited}); !seen[k] {
 				seen[k] = true
 				r.Unique++
 				level = append(level, it)
+				if s.Edit != nil && !it.edited {
+					it.disk, it.edited = it.disk.Clone(), true
+					it.path += ", then edited"
+					s.Edit(it.disk)
+					r.States, r.Unique = r.States+1, r.Unique+1
+					level = append(level, it)
+				}
 			}
 		}
 	}
-	add(crashes(s, s.Disk, s.Run, item{depth: depth + 1}, true, faults, "run"))
+	add(crashes(s, s.Disk, s.Run, item{depth: depth + 1, edited: false}, true, faults, "run"))
 	for len(level) > 0 {
 		work := level
 		level = nil
@@ -220,7 +234,7 @@ func crashes(s Scenario, start func() *faultfs.Disk, f func(durable.FS) error, f
 	var out []item
 	add := func(d *faultfs.Disk, acked bool, path string) {
 		for k, p := range d.Power() {
-			out = append(out, item{p, acked || from.acked, from.depth - 1, fmt.Sprintf("%s, power cut %d", path, k)})
+			out = append(out, item{p, acked || from.acked, from.edited, from.depth - 1, fmt.Sprintf("%s, power cut %d", path, k)})
 		}
 	}
 	d := start()
@@ -233,6 +247,9 @@ func crashes(s Scenario, start func() *faultfs.Disk, f func(durable.FS) error, f
 		return nil
 	}))
 	add(d, ack && err == nil, name+": at its end")
+	if s.KillsOnly {
+		return out
+	}
 	for i, op := range ops {
 		for _, how := range how {
 			if how == short && op.Kind != "write" || how == full && op.Kind != "write" && op.Kind != "create" && op.Kind != "mkdir" {

@@ -483,8 +483,10 @@ func safe(s string) string {
 	}, s)
 }
 
-// clear moves sources and backups away, destinations durable before sources,
-// and takes the sentinel down.
+// clear moves sources and backups away, and takes the sentinel down. A rename
+// is one change to the disk, so making the destination durable is enough for
+// what only mem looks at; a file that others would see under its old name too,
+// should a power cut leave a rename by halves, has its source synced after.
 func (j *Journal) clear(p *plan.Plan) error {
 	var to, from []string
 	for i := range p.Steps {
@@ -494,7 +496,10 @@ func (j *Journal) clear(p *plan.Plan) error {
 			if err != nil {
 				return err
 			}
-			to, from = appendNew(to, path.Dir(s.To)), appendNew(from, path.Dir(src))
+			to = appendNew(to, path.Dir(s.To))
+			if s.Origin == "" {
+				from = appendNew(from, path.Dir(src))
+			}
 			continue
 		}
 		if s.Stage.Name == "" || s.Done || s.Kind == plan.Seal {
@@ -511,15 +516,13 @@ func (j *Journal) clear(p *plan.Plan) error {
 		}
 		if s.Before.Exists() || s.Outcome == plan.Conflict {
 			// Also when a run before a crash moved them: it may not have synced.
-			to = appendNew(to, path.Dir(plan.TrashName(Root, p.ID, p.At, i, s.Before)))
-			from = appendNew(from, path.Dir(s.Path))
+			to = appendNew(to, plan.TrashDir(Root, p.At))
 		}
 	}
 	if p.Sign != "" {
 		if err := j.Disk.Remove(p.Sign); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		from = appendNew(from, path.Dir(p.Sign))
 	}
 	if err := j.syncAll(to); err != nil {
 		return err

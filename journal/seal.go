@@ -36,7 +36,10 @@ func (j *Journal) stageSeal(p *plan.Plan, s *plan.Step) (string, error) {
 		j.Disk.Remove(tmp)
 		return "", err
 	}
-	return dir, nil
+	// No fsync of the directory here: until it is exchanged, .rotating holds
+	// only our template, and the fsync after the exchange covers both. If a
+	// power cut takes the name away, the plan finds that nothing was sealed.
+	return "", nil
 }
 
 // seal carries out the seal, plans what follows and publishes that in its

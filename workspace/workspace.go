@@ -375,7 +375,10 @@ func (w *Workspace) Recover() (rec Recovered, err error) {
 		if err != nil {
 			return err
 		}
-		return w.leftovers(&rec)
+		if err := w.leftovers(&rec); err != nil || rec.Clean() {
+			return err
+		}
+		return w.Disk.SyncAll() // nothing comes back, whatever happens next
 	})
 	return rec, err
 }

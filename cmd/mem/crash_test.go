@@ -235,7 +235,10 @@ func undoLast(w *workspace.Workspace) error {
 		if err != nil {
 			return plan.Plan{}, err
 		}
-		id := strings.TrimSuffix(entries[0].Name(), ".json")
+		if len(entries) == 0 {
+			return plan.Plan{}, errors.New("nothing to undo")
+		}
+		id := strings.TrimSuffix(entries[len(entries)-1].Name(), ".json")
 		p, _, err := w.Journal().Load(id)
 		if err != nil {
 			return p, err
@@ -251,6 +254,7 @@ type scenario struct {
 	setup func(*workspace.Workspace) error
 	run   func(*workspace.Workspace) error
 	want  want
+	edit  map[string]string // a person adds this line to this file before the recovery
 	tweak func(*faultfs.Disk)
 }
 
@@ -279,6 +283,7 @@ func scenarios() []scenario {
 	both := map[string]string{bufPath: fullBuf, notePath: oldNote}
 	keep := map[string]string{notePath: oldNote}
 	return []scenario{
+		{name: "rotate, edited before recovery", files: both, run: rotateNow, edit: map[string]string{notePath: "- a person's line\n"}, want: want{facts: facts, keep: keep, buffer: true}},
 		{name: "rotate", files: both, run: rotateNow, want: want{facts: facts, keep: keep, buffer: true}},
 		{name: "rotate into a new note", files: map[string]string{bufPath: fullBuf}, run: rotateNow, want: want{facts: facts, buffer: true}},
 		{
@@ -301,7 +306,7 @@ func scenarios() []scenario {
 			name: "recover two pending", run: recoverNow, want: want{facts: facts, keep: keep, buffer: true},
 			files: map[string]string{bufPath + ".pending": fullBuf[:strings.Index(fullBuf, "- FACT-TWO")], bufPath + ".pending-2": "- FACT-TWO bbbbbbbb", notePath: oldNote},
 		},
-		{name: "note", files: both, run: noteNow("FACT-NEW cccccccc"), want: want{facts: facts, maybe: map[string]int{"FACT-NEW cccccccc": 1}, keep: map[string]string{notePath: oldNote, bufPath: "## Active Task:\n- FACT-ONE aaaaaaaa\n- FACT-TWO bbbbbbbb\n"}, buffer: true}},
+		{name: "note", files: both, edit: map[string]string{bufPath: "- a person's line\n"}, run: noteNow("FACT-NEW cccccccc"), want: want{facts: facts, maybe: map[string]int{"FACT-NEW cccccccc": 1}, keep: map[string]string{notePath: oldNote, bufPath: "## Active Task:\n- FACT-ONE aaaaaaaa\n- FACT-TWO bbbbbbbb\n"}, buffer: true}},
 		{name: "note without a buffer", files: map[string]string{notePath: oldNote}, run: noteNow("FACT-NEW cccccccc"), want: want{maybe: map[string]int{"FACT-NEW cccccccc": 1}, keep: keep, buffer: true}},
 		{name: "write a new file", files: both, run: writeNow("memory/semantic/x.md", "FACT-NEW cccccccc\n", nil), want: want{facts: facts, maybe: map[string]int{"FACT-NEW cccccccc": 1}, keep: keep, buffer: true}},
 		{
@@ -309,6 +314,18 @@ func scenarios() []scenario {
 			files: map[string]string{bufPath: fullBuf, "memory/semantic/x.md": "FACT-OLD dddddddd\n"},
 			want:  want{facts: facts, either: []string{"FACT-OLD dddddddd", "FACT-NEW cccccccc"}, buffer: true},
 		},
+		{name: "note twice", files: both, run: func(w *workspace.Workspace) error {
+			return errors.Join(noteNow("FACT-NEW cccccccc")(w), noteNow("FACT-TOO ffffffff")(w))
+		}, want: want{facts: facts, maybe: map[string]int{"FACT-NEW cccccccc": 1, "FACT-TOO ffffffff": 1}, buffer: true}},
+		{name: "note and undo", files: both, edit: map[string]string{bufPath: "- a person's line\n"}, run: func(w *workspace.Workspace) error {
+			return errors.Join(noteNow("FACT-NEW cccccccc")(w), undoLast(w))
+		}, want: want{facts: facts, gone: []string{"FACT-NEW cccccccc"}, buffer: true}},
+		{name: "write and undo", files: map[string]string{bufPath: fullBuf, "memory/semantic/x.md": "FACT-OLD dddddddd\n"}, run: func(w *workspace.Workspace) error {
+			return errors.Join(writeNow("memory/semantic/x.md", "FACT-NEW cccccccc\n", []byte("FACT-OLD dddddddd\n"))(w), undoLast(w))
+		}, want: want{facts: facts, either: []string{"FACT-OLD dddddddd", "FACT-NEW cccccccc"}, buffer: true}},
+		{name: "rotate and note", files: both, run: func(w *workspace.Workspace) error {
+			return errors.Join(rotateNow(w), noteNow("FACT-NEW cccccccc")(w))
+		}, want: want{facts: facts, maybe: map[string]int{"FACT-NEW cccccccc": 1}, keep: keep, buffer: true}},
 		{name: "close", files: both, run: closeNow, want: want{facts: facts, maybe: map[string]int{"CHOSE x": 1}, keep: map[string]string{notePath: "# 2026-11-30\n\n- an earlier event\n"}, buffer: true}},
 		{name: "undo a note", files: both, setup: noteNow("FACT-NEW cccccccc"), run: undoLast, want: want{facts: facts, gone: []string{"FACT-NEW cccccccc"}, keep: keep, buffer: true}},
 		{name: "undo a rotation", files: both, setup: rotateNow, run: undoLast, want: want{facts: facts, keep: keep, buffer: true}},
@@ -353,14 +370,29 @@ func (s scenario) on(t testing.TB, rules tiers.Rules, mod func(*faultfs.Disk)) c
 		Run:   func(d durable.FS) error { return s.run(onDisk(d, rules, at0)) },
 		Mend:  func(d durable.FS) error { return recoverNow(onDisk(d, rules, at0.Add(time.Minute))) },
 		Check: s.want.check,
+		Edit:  s.person(),
 	}
 }
 
 // deep are the scenarios that are explored with crashes nested two deep in
 // recovery in the normal test run; make crash explores all of them.
-var deep = []string{"rotate", "recover rotating", "recover rotating that is in its note", "note", "note without a buffer", "write a new file", "write over a file", "close", "undo a note", "undo a rotation", "undo a write", "first use"}
+var deep = []string{"rotate", "recover rotating that is in its note", "note", "note without a buffer", "write a new file", "write over a file", "close", "undo a note", "undo a rotation", "undo a write", "first use"}
 
 var crashDepth = flag.Int("crash.depth", -1, "how deep crashes nest in recovery, for every scenario and disk (-1: the usual choice)")
+
+// person adds a line to each file of s.edit that is there.
+func (s scenario) person() func(*faultfs.Disk) {
+	if s.edit == nil {
+		return nil
+	}
+	return func(d *faultfs.Disk) {
+		for name, line := range s.edit {
+			if text, ok := d.Text(name); ok {
+				d.Save(name, withLine(text, line))
+			}
+		}
+	}
+}
 
 func TestCrashesEverywhere(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
@@ -385,7 +417,7 @@ func TestCrashesEverywhere(t *testing.T) {
 			case raceEnabled || testing.Short():
 			case i == 0 && slices.Contains(deep, s.name):
 				depth = 2
-			case i == 0 || s.name == "note" || s.name == "undo a write":
+			case i == 0 && !strings.HasPrefix(s.name, "rotate the") && !strings.HasPrefix(s.name, "rotate text") || s.name == "undo a write":
 				depth = 1
 			}
 			r := crash.Explore(s.on(t, rules, v.mod), depth)
@@ -400,35 +432,102 @@ func TestCrashesEverywhere(t *testing.T) {
 	fmt.Printf("crash: %d states, %d different, in %v\n", states, unique, time.Since(start).Round(100*time.Millisecond))
 }
 
+// lateMark is what a writer that ignores the lock writes.
+const lateMark = "FACT-LATE eeeeeeee"
+
+// appendTo opens a file early and appends to it late.
+func appendTo(file string) crash.Writer {
+	return crash.Writer{Name: "append to " + file, Arm: func(d *faultfs.Disk) func() bool {
+		h, ok := d.Hold(file)
+		return func() bool { return ok && d.Write(h, "- "+lateMark+"\n") }
+	}}
+}
+
+// saveOver reads a file and saves it anew by rename, as editors do.
+func saveOver(file string) crash.Writer {
+	return crash.Writer{Name: "save by rename over " + file, Arm: func(d *faultfs.Disk) func() bool {
+		return func() bool {
+			text, ok := d.Text(file)
+			if ok {
+				d.Save(file, withLine(text, "- "+lateMark+"\n"))
+			}
+			return ok
+		}
+	}}
+}
+
+// saveTwice saves early and again late.
+func saveTwice(file string) crash.Writer {
+	return crash.Writer{Name: "save twice over " + file, Arm: func(d *faultfs.Disk) func() bool {
+		if text, ok := d.Text(file); ok {
+			d.Save(file, withLine(text, "- a line before\n"))
+		}
+		return saveOver(file).Arm(d)
+	}}
+}
+
+// createNew makes a file by rename, if it is not there.
+func createNew(file string) crash.Writer {
+	return crash.Writer{Name: "create " + file, Arm: func(d *faultfs.Disk) func() bool {
+		return func() bool {
+			if _, ok := d.Text(file); ok {
+				return false
+			}
+			d.Save(file, fullBuf[:strings.Index(fullBuf, "- FACT")]+"- "+lateMark+"\n")
+			return true
+		}
+	}}
+}
+
+// rewrite opens a file early and rewrites it in place late.
+func rewrite(file string) crash.Writer {
+	return crash.Writer{Name: "rewrite in place " + file, Arm: func(d *faultfs.Disk) func() bool {
+		h, ok := d.Hold(file)
+		return func() bool {
+			return ok && d.Rewrite(h, func(s string) string { return withLine(s, "- "+lateMark+"\n") })
+		}
+	}}
+}
+
+// beside is the oracle for a scenario with such a writer: the line stands
+// exactly once, and no fact is lost or, in one file, doubled. Text that its
+// owner rewrote, and a version kept in the review inbox, are not doubled.
+func (w want) beside(d *faultfs.Disk, acked bool) (bad []string) {
+	for _, b := range w.check(d, acked) {
+		if !strings.HasPrefix(b, "1 ") && !strings.HasPrefix(b, "2 older") {
+			bad = append(bad, b)
+		}
+	}
+	where, n := "", 0
+	for _, name := range d.Names() {
+		text, _ := d.Text(name)
+		if strings.HasPrefix(name, ".mem/") {
+			continue
+		}
+		if k := strings.Count(text, lateMark); k > 0 {
+			n += k
+			where += " " + name
+		}
+		for f := range w.facts {
+			if strings.Count(text, f) > 1 && !strings.HasPrefix(name, "memory/handoff-inbox/") {
+				bad = append(bad, "1 doubled: "+f)
+			}
+		}
+	}
+	if n != 1 {
+		bad = append(bad, fmt.Sprintf("1 the other writer's line stands %d times:%s", n, where))
+	}
+	for f := range w.facts {
+		if countText(d, f) == 0 {
+			bad = append(bad, "1 lost: "+f)
+		}
+	}
+	return bad
+}
+
 // TestWritersThatIgnoreTheLock: whoever writes beside mem keeps its line,
 // whichever way it writes, at whatever moment, with mem killed or not.
 func TestWritersThatIgnoreTheLock(t *testing.T) {
-	const mark = "FACT-LATE eeeeeeee"
-	appendTo := func(file string) crash.Writer {
-		return crash.Writer{Name: "append to " + file, Arm: func(d *faultfs.Disk) func() bool {
-			h, ok := d.Hold(file)
-			return func() bool { return ok && d.Write(h, "- "+mark+"\n") }
-		}}
-	}
-	save := func(file string) crash.Writer {
-		return crash.Writer{Name: "save by rename over " + file, Arm: func(d *faultfs.Disk) func() bool {
-			return func() bool {
-				text, ok := d.Text(file)
-				if ok {
-					d.Save(file, beforeLast(text, "- "+mark+"\n"))
-				}
-				return ok
-			}
-		}}
-	}
-	inPlace := func(file string) crash.Writer {
-		return crash.Writer{Name: "rewrite in place " + file, Arm: func(d *faultfs.Disk) func() bool {
-			h, ok := d.Hold(file)
-			return func() bool {
-				return ok && d.Rewrite(h, func(s string) string { return beforeLast(s, "- "+mark+"\n") })
-			}
-		}}
-	}
 	rules := testRules(t, "canonical")
 	kills := 5
 	switch {
@@ -442,56 +541,23 @@ func TestWritersThatIgnoreTheLock(t *testing.T) {
 		var writers []crash.Writer
 		switch s.name {
 		case "rotate":
-			writers = []crash.Writer{appendTo(bufPath), save(bufPath), appendTo(notePath), save(notePath), inPlace(notePath), inPlace(bufPath)}
+			writers = []crash.Writer{appendTo(bufPath), saveOver(bufPath), appendTo(notePath), saveOver(notePath), saveTwice(notePath), rewrite(notePath), rewrite(bufPath)}
+		case "rotate into a new note":
+			writers = []crash.Writer{createNew(notePath)}
+		case "note without a buffer":
+			writers = []crash.Writer{createNew(bufPath)}
 		case "note":
-			writers = []crash.Writer{appendTo(bufPath), save(bufPath), inPlace(bufPath)}
+			writers = []crash.Writer{appendTo(bufPath), saveOver(bufPath), rewrite(bufPath)}
 		case "write over a file":
-			writers = []crash.Writer{appendTo("memory/semantic/x.md"), save("memory/semantic/x.md"), inPlace("memory/semantic/x.md")}
+			writers = []crash.Writer{appendTo("memory/semantic/x.md"), saveOver("memory/semantic/x.md"), rewrite("memory/semantic/x.md")}
 		case "close":
-			writers = []crash.Writer{appendTo(notePath), save(notePath)}
+			writers = []crash.Writer{appendTo(notePath), saveOver(notePath)}
 		default:
 			continue
 		}
 		for _, w := range writers {
 			c := s.on(t, rules, nil)
-			want := s.want
-			c.Check = func(d *faultfs.Disk, acked bool) (bad []string) {
-				for _, b := range want.check(d, acked) {
-					// Text rewritten by its owner, and a version kept in the
-					// review inbox beside the one in place, are not doubled.
-					if !strings.HasPrefix(b, "1 ") && !strings.HasPrefix(b, "2 older") {
-						bad = append(bad, b)
-					}
-				}
-				where := ""
-				n := 0
-				for _, name := range d.Names() {
-					text, _ := d.Text(name)
-					if strings.HasPrefix(name, ".mem/") {
-						continue
-					}
-					if k := strings.Count(text, mark); k > 0 {
-						if n += k; strings.HasPrefix(name, "memory/handoff-inbox/") {
-							n -= k - 1
-						}
-						where += " " + name
-					}
-					for f := range want.facts {
-						if strings.Count(text, f) > 1 && !strings.HasPrefix(name, "memory/handoff-inbox/") {
-							bad = append(bad, "1 doubled: "+f)
-						}
-					}
-				}
-				if n != 1 {
-					bad = append(bad, fmt.Sprintf("1 the other writer's line stands %d times:%s", n, where))
-				}
-				for f := range want.facts {
-					if countText(d, f) == 0 {
-						bad = append(bad, "1 lost: "+f)
-					}
-				}
-				return bad
-			}
+			c.Check = s.want.beside
 			r := crash.Interleave(c, w, kills)
 			schedules += r.States
 			t.Logf("%s beside %s: %v", s.name, w.Name, r)
@@ -503,9 +569,13 @@ func TestWritersThatIgnoreTheLock(t *testing.T) {
 	fmt.Printf("crash: %d schedules with writers that ignore the lock\n", schedules)
 }
 
-// beforeLast puts a line before a text's last line.
-func beforeLast(text, line string) string {
-	i := strings.LastIndex(strings.TrimSuffix(text, "\n"), "\n") + 1
+// withLine puts a line into a text where a person might: in a buffer before
+// the last line, elsewhere after the first.
+func withLine(text, line string) string {
+	i := strings.Index(text, "\n") + 1
+	if strings.HasPrefix(text, entry.Title) {
+		i = strings.LastIndex(strings.TrimSuffix(text, "\n"), "\n") + 1
+	}
 	return text[:i] + line + text[i:]
 }
 
