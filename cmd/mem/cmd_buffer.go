@@ -87,7 +87,7 @@ func (c *rotateCmd) Run(a *app) error {
 		lines := count(receipt.Facts["lines"])
 		fields["outcome"], fields["lines"], fields["note"] = "rotated", lines, note
 		delete(fields, "reason")
-		a.done(receipt, fields, "rotated %d lines to %s", lines, note)
+		a.done(receipt, fields, "rotated %s to %s", plural(lines, "line"), note)
 		a.warnSecrets(note, receipt)
 		return nil
 	case d.Deferred != "":
@@ -119,6 +119,13 @@ func (a *app) rotate(c *rotateCmd, d *buffer.Decision) (plan.Plan, error) {
 		}
 	}
 	return a.update(f)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func count(v any) int {

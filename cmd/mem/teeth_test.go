@@ -225,7 +225,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 			return crash.Explore(c, 0)
 		}},
 		{"plan retired before its backups", "note", beside(func(f durable.FS) durable.FS { return hasty{f, &[][2]string{}} }, appendTo(bufPath), 1, find(t, "note").want)},
-		{"swap back not written into the plan", "note", beside(func(f durable.FS) durable.FS { return forgetful{f} }, saveTwice(bufPath), 1, find(t, "note").want)},
+		{"swap back not written into the plan", "rotate", beside(func(f durable.FS) durable.FS { return forgetful{f} }, saveTwice(notePath), 1, rotate)},
 	} {
 		t.Run(b.bug, func(t *testing.T) {
 			r := b.look(find(t, b.scenario).on(t, rules, nil))

@@ -1,0 +1,54 @@
+# The two commands of the README are `make demo` and `make test`.
+GO ?= go
+export CGO_ENABLED ?= 0
+DEMO ?= demo
+PLATFORMS = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+
+.PHONY: build demo test race crash fulldisk fuzz bench lint vet cross clean
+
+build:
+	$(GO) build -trimpath -ldflags "-s -w" -o mem ./cmd/mem
+
+# Builds mem, makes a workspace in ./demo, fills its working buffer with 90
+# lines and rotates it. Ends with what happened.
+demo: build
+	./bench/demo.sh ./mem $(DEMO)
+
+test:
+	$(GO) test ./...
+
+race:
+	CGO_ENABLED=1 $(GO) test -race ./...
+
+# Every scenario on every disk, with crashes nested CRASH_DEPTH deep in
+# recovery, and kills at every operation beside every writer.
+CRASH_DEPTH ?= 2
+crash:
+	$(GO) test ./cmd/mem -run 'TestCrashes|TestWriters|TestEvery|TestPlanted' -count=1 -timeout 8h -v -args -crash.depth $(CRASH_DEPTH)
+
+# Needs root: a real full disk.
+fulldisk:
+	$(GO) test ./cmd/mem -run TestFullDisk -count=1 -v
+
+FUZZTIME ?= 30s
+fuzz:
+	$(GO) test ./entry -run '^$$' -fuzz FuzzBuffer -fuzztime $(FUZZTIME)
+	$(GO) test ./entry -run '^$$' -fuzz FuzzPlace -fuzztime $(FUZZTIME)
+	$(GO) test ./entry -run '^$$' -fuzz FuzzRest -fuzztime $(FUZZTIME)
+	$(GO) test ./tiers -run '^$$' -fuzz FuzzConfig -fuzztime $(FUZZTIME)
+	$(GO) test ./plan -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZTIME)
+
+bench: build
+	$(GO) run ./bench -mem ./mem
+
+vet:
+	$(GO) vet ./...
+
+lint:
+	./bench/lint.sh
+
+cross:
+	@set -e; for p in $(PLATFORMS); do echo "build $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -trimpath -o /dev/null ./cmd/mem; done
+
+clean:
+	rm -rf mem $(DEMO)
