@@ -150,8 +150,11 @@ func Recover(m fs.FS, rules tiers.Rules, now time.Time, skip func(string) bool) 
 		p.Command = "recover"
 		return p, l, err
 	}
-	dir, derr := fs.Stat(m, path.Dir(s.Path))
-	if !s.Present && derr == nil && dir.IsDir() && (rules.Buffer.Required || s.Interrupted()) && !skip(s.Path) {
+	dir, err := fs.Stat(m, path.Dir(s.Path))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return plan.Plan{}, Leftover{}, err
+	}
+	if !s.Present && err == nil && dir.IsDir() && (rules.Buffer.Required || s.Interrupted()) && !skip(s.Path) {
 		fresh := entry.Fresh(now.In(rules.Location), entry.Buffer{})
 		return plan.Plan{Command: "recover", Steps: []plan.Step{{
 			Kind: plan.Create, Path: s.Path, Before: plan.StateOf(nil), Content: fresh,

@@ -337,8 +337,9 @@ func (w *Workspace) leftovers(rec *Recovered) error {
 			continue
 		}
 		if err != nil {
-			if name == "" || bad[name] {
-				return err
+			var open *journal.OpenError
+			if name == "" || bad[name] || errors.As(err, &open) {
+				return err // an open transaction comes before anything else
 			}
 			bad[name] = true
 			rec.Attention = append(rec.Attention, Attention{Path: name, Err: err, Why: err.Error(), Hint: hintOf(err)})
@@ -417,10 +418,10 @@ const maxDepth = 64
 func (w *Workspace) walk(dir string, depth int, found *[]string) error {
 	entries, err := w.Disk.ReadDir(dir)
 	if err != nil {
-		if dir == "." {
-			return err
+		if dir != "." && errors.Is(err, fs.ErrPermission) {
+			return nil // a directory that is closed to us holds nothing of ours
 		}
-		return nil //nolint:nilerr // unreadable directories hold nothing of ours
+		return err
 	}
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
