@@ -49,7 +49,6 @@ type State struct {
 	Path     string
 	Present  bool
 	Buffer   entry.Buffer
-	ModTime  time.Time
 	Pending  []string // .pending files, oldest first
 	Rotating string   // the .rotating file, or ""
 	Lock     string   // the sentinel, or ""
@@ -58,6 +57,11 @@ type State struct {
 
 // Interrupted reports whether a rotation has left something.
 func (s State) Interrupted() bool { return len(s.Pending) > 0 || s.Rotating != "" }
+
+// Quiet reports whether nothing beside the buffer needs recovery.
+func (s State) Quiet(rules tiers.Rules) bool {
+	return !s.Interrupted() && s.Lock == "" && (s.Present || !rules.Buffer.Required)
+}
 
 // Inspect reads the working buffer and looks for the names beside it.
 func Inspect(m fs.FS, rules tiers.Rules) (State, error) {
@@ -99,9 +103,6 @@ func Inspect(m fs.FS, rules tiers.Rules) (State, error) {
 		return s, err
 	}
 	s.Buffer = entry.ParseBuffer(raw)
-	if info, err := fs.Stat(m, s.Path); err == nil {
-		s.ModTime = info.ModTime()
-	}
 	return s, nil
 }
 

@@ -6,6 +6,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// syncFile: fsync(2) leaves the data in the drive's cache; F_FULLFSYNC does
+// not, where the file system has it.
+func syncFile(fd int) error {
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_FULLFSYNC, 0); err == nil || err == unix.EINTR {
+		return err
+	}
+	return unix.Fsync(fd)
+}
+
 // syncFS: sync(2) schedules, F_FULLFSYNC on the root waits.
 func syncFS(root *os.File) error {
 	if err := unix.Sync(); err != nil {

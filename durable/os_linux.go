@@ -6,6 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+func syncFile(fd int) error { return unix.Fsync(fd) }
+
 func syncFS(root *os.File) error {
 	return retry(func() error { return unix.Syncfs(int(root.Fd())) })
 }

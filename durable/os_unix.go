@@ -100,7 +100,7 @@ func (d *OS) Open(name string) (Reader, error) {
 	if err != nil {
 		return nil, wrap("open", name, err)
 	}
-	r := &handle{os.NewFile(uintptr(h), name), d, name}
+	r := &handle{h, d, name}
 	info, err := r.Info()
 	if err == nil && !info.Mode.IsRegular() {
 		err = wrap("open", name, ErrNotRegular)
@@ -114,13 +114,21 @@ func (d *OS) Open(name string) (Reader, error) {
 
 // ReadDir implements FS.
 func (d *OS) ReadDir(name string) ([]fs.DirEntry, error) {
-	f, err := d.dir(name)
+	dir, err := d.dir(name)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return nil, err
+	// A descriptor of its own: the kept one's ReadDir would stat every entry.
+	var h int
+	err = retry(func() (err error) {
+		h, err = unix.Openat(int(dir.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return nil, wrap("readdir", name, err)
 	}
+	f := os.NewFile(uintptr(h), name)
+	defer f.Close()
 	out, err := f.ReadDir(-1)
 	slices.SortFunc(out, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return out, err
@@ -133,7 +141,7 @@ func (d *OS) Lstat(name string) (Info, error) {
 		if err != nil {
 			return Info{}, err
 		}
-		return (&handle{f, d, name}).Info()
+		return (&handle{int(f.Fd()), d, name}).Info()
 	}
 	fd, base, err := d.at("lstat", name)
 	if err != nil {
@@ -158,7 +166,7 @@ func (d *OS) Create(name string, perm fs.FileMode) (File, error) {
 	if err != nil {
 		return nil, wrap("create", name, err)
 	}
-	return &handle{os.NewFile(uintptr(h), name), d, name}, nil
+	return &handle{h, d, name}, nil
 }
 
 // Mkdir implements FS.
@@ -315,20 +323,49 @@ func (d *OS) Network() string {
 	return networkFS(int(f.Fd()))
 }
 
+// handle is a bare descriptor: an os.File would ask the poller about each
+// regular file first.
 type handle struct {
-	*os.File
+	fd   int
 	d    *OS
 	name string
 }
 
+func (h *handle) Read(b []byte) (n int, err error) {
+	err = retry(func() (err error) { n, err = unix.Read(h.fd, b); return err })
+	if err != nil {
+		return 0, wrap("read", h.name, err)
+	}
+	if n == 0 && len(b) > 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (h *handle) Write(b []byte) (n int, err error) {
+	for n < len(b) {
+		var k int
+		if err := retry(func() (err error) { k, err = unix.Write(h.fd, b[n:]); return err }); err != nil {
+			return n, wrap("write", h.name, err)
+		}
+		if k == 0 {
+			return n, wrap("write", h.name, io.ErrShortWrite)
+		}
+		n += k
+	}
+	return n, nil
+}
+
+func (h *handle) Close() error { return wrap("close", h.name, unix.Close(h.fd)) }
+
 func (h *handle) Info() (Info, error) {
 	var st unix.Stat_t
-	err := retry(func() error { return unix.Fstat(int(h.Fd()), &st) })
+	err := retry(func() error { return unix.Fstat(h.fd, &st) })
 	return infoOf(&st), wrap("stat", h.name, err)
 }
 
 func (h *handle) Sync() error {
-	if err := h.File.Sync(); err != nil {
+	if err := retry(func() error { return syncFile(h.fd) }); err != nil {
 		return &SyncError{h.name, false, err}
 	}
 	return nil
@@ -339,7 +376,7 @@ func (h *handle) Clone(like string) error {
 	if err != nil {
 		return err
 	}
-	fd := int(h.Fd())
+	fd := h.fd
 	var st unix.Stat_t
 	if ofd, base, err := h.d.at("clone", like); err == nil {
 		if unix.Fstatat(ofd, base, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {

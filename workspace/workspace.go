@@ -170,10 +170,12 @@ func (w *Workspace) ensure() error {
 	if err := durable.MkdirAll(w.Disk, journal.Root, 0o700); err != nil {
 		return err
 	}
-	for name, text := range map[string]string{".gitignore": "*\n", "version": fmt.Sprintf("%d\n", Format)} {
-		if err := w.engineFile(name, text); err != nil {
-			return err
-		}
+	if err := w.engineFile(".gitignore", "*\n"); err != nil {
+		return err
+	}
+	// Last: where it stands, the rest is there.
+	if err := w.engineFile("version", fmt.Sprintf("%d\n", Format)); err != nil {
+		return err
 	}
 	return w.Disk.SyncDir(journal.Root)
 }

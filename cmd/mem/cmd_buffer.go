@@ -110,12 +110,10 @@ func (a *app) rotate(c *rotateCmd, d *buffer.Decision) (plan.Plan, error) {
 	}
 	// Most runs find the buffer below its limit. They need no lock: nothing is
 	// changed, and what a crash left shows in the same look.
-	if u, err := a.ws.Unfinished(); err == nil && len(u.Open) == 0 && u.Running == "" {
-		if p, err := f(a.ws.View()); err == nil && p.Empty() {
-			s, err := buffer.Inspect(a.ws.View(), a.ws.Rules)
-			if err == nil && s.Lock == "" && (s.Present || !a.ws.Rules.Buffer.Required) {
-				return p, nil
-			}
+	s, err := buffer.Inspect(a.ws.View(), a.ws.Rules)
+	if err == nil && s.Quiet(a.ws.Rules) && (s.Buffer.Empty() || !c.Force && s.Buffer.Lines <= a.ws.Rules.Limits.BufferLines) {
+		if u, err := a.ws.Unfinished(); err == nil && len(u.Open) == 0 && u.Running == "" {
+			return f(a.ws.View())
 		}
 	}
 	return a.update(f)
