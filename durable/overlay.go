@@ -213,6 +213,9 @@ func (o *overlay) Link(from, to string) error {
 	if _, err := o.get("link", to); err == nil {
 		return overlayError("link", to, fs.ErrExist)
 	}
+	if err := o.parent("link", to); err != nil {
+		return err
+	}
 	o.names[to] = x
 	return nil
 }

@@ -114,24 +114,28 @@ func marked(b Buffer, hash, eol string) []byte {
 
 // Rest is what of a buffer's text stands in none of the notes yet. A block
 // counts only if its mark and its body both fit a prefix of the text: a mark
-// that somebody typed proves nothing. hash is the function the marks were
-// made with.
+// that somebody typed proves nothing. Each block covers text once, so that text
+// which stands twice in raw needs two. hash is the function the marks were made
+// with.
 func Rest(raw []byte, notes [][]byte, hash func([]byte) string) []byte {
+	type place struct{ note, at int }
+	used := map[place]bool{}
 	for again := true; again; {
 		again = false
-		for _, note := range notes {
-			if n := covered(raw, note, hash); n > 0 {
+		for i, note := range notes {
+			if n, at := covered(raw, note, hash, func(at int) bool { return used[place{i, at}] }); n > 0 {
 				raw, again = raw[n:], true
+				used[place{i, at}] = true
 			}
 		}
 	}
 	return raw
 }
 
-func covered(raw, note []byte, hash func([]byte) string) int {
+func covered(raw, note []byte, hash func([]byte) string, used func(at int) bool) (n, at int) {
 	const mark = "<!-- mem:rotated sha256="
 	for _, l := range lines(note) {
-		if !strings.HasPrefix(l.text, mark) {
+		if !strings.HasPrefix(l.text, mark) || used(l.start) {
 			continue
 		}
 		var sum string
@@ -142,9 +146,9 @@ func covered(raw, note []byte, hash func([]byte) string) int {
 		b := ParseBuffer(raw[:n])
 		for _, eol := range []string{"\n", "\r\n"} {
 			if bytes.HasPrefix(note[l.start:], marked(b, sum, eol)) {
-				return n
+				return n, l.start
 			}
 		}
 	}
-	return 0
+	return 0, 0
 }

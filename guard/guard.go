@@ -74,7 +74,7 @@ func Secrets(text []byte) []Finding {
 			if harmless(value) || r.entropy > 0 && entropy(value) < r.entropy || covered(out, start, end) {
 				continue
 			}
-			if r.name == "assigned-secret" && !mixed(value) {
+			if (r.name == "assigned-secret" || r.name == "openai-key") && !mixed(value) {
 				continue
 			}
 			out = append(out, Finding{r.name, 1 + bytes.Count(text[:start], []byte("\n")), start, end})

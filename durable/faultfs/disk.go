@@ -662,6 +662,9 @@ func (d *Disk) Link(from, to string) error {
 	if _, ok := d.cur[to]; ok {
 		return fail("link", to, fs.ErrExist)
 	}
+	if err := d.parent("link", to); err != nil {
+		return err
+	}
 	d.set(to, n)
 	return nil
 }
