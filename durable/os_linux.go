@@ -31,7 +31,7 @@ func exchangeIsJournalled(fd int) bool {
 	if unix.Fstatfs(fd, &st) != nil {
 		return false
 	}
-	switch int64(st.Type) { //nolint:unconvert // 32 bits on some systems
+	switch int64(st.Type) {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC:
 		return true
 	}

@@ -403,5 +403,5 @@ func infoOf(st *unix.Stat_t) Info {
 	case unix.S_IFCHR:
 		mode |= fs.ModeDevice | fs.ModeCharDevice
 	}
-	return Info{Mode: mode, Size: st.Size, ModTime: time.Unix(st.Mtim.Unix()), ID: ID{uint64(st.Dev), uint64(st.Ino)}, Links: uint64(st.Nlink), UID: st.Uid} //nolint:unconvert // widths differ between systems
+	return Info{Mode: mode, Size: st.Size, ModTime: time.Unix(st.Mtim.Unix()), ID: ID{uint64(st.Dev), uint64(st.Ino)}, Links: uint64(st.Nlink), UID: st.Uid}
 }

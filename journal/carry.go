@@ -109,8 +109,14 @@ func (j *Journal) absent(p *plan.Plan, i int) (again bool, err error) {
 		return false, err
 	}
 	cur, info, err := j.read(s.Path)
-	if err != nil || cur == nil || plan.ID(info.ID) != s.Before.File || plan.Hash(cur) != s.Before.Hash {
-		return false, nil // not what it was: consumed
+	if errors.Is(err, durable.ErrNotRegular) || errors.Is(err, durable.ErrTooLarge) {
+		return false, nil // not what it was: carried out, and replaced since
+	}
+	if err != nil {
+		return false, err
+	}
+	if cur == nil || plan.ID(info.ID) != s.Before.File || plan.Hash(cur) != s.Before.Hash {
+		return false, nil // not what it was: carried out
 	}
 	if s.Kind == plan.Append || s.Kind == plan.Edit {
 		next, err := j.replan(p, i, nil)
@@ -293,7 +299,7 @@ func (j *Journal) replaceByLink(p *plan.Plan, i int, target durable.Info) (verdi
 		return look, err
 	}
 	_, grown := grownBy(kept, s.Before)
-	if err != nil || (linked && now.ID != info.ID) || (plan.Hash(kept) != s.Before.Hash && !(linked && grown)) {
+	if err != nil || (linked && now.ID != info.ID) || (plan.Hash(kept) != s.Before.Hash && (!linked || !grown)) {
 		if linked && now.ID == info.ID {
 			return look, j.Disk.Remove(keep) // a second name of what is in place
 		}

@@ -83,7 +83,7 @@ func (u *undo) step(i int) error {
 		return u.no("%s is gone", s.Path)
 	case s.Kind != plan.Append && plan.Hash(cur) != s.After.Hash:
 		return u.no("%s has changed since (was %.12s, is %.12s)", s.Path, s.After.Hash, plan.Hash(cur))
-	case s.Kind == plan.Append && !(plan.Hash(cur) == s.After.Hash && !s.Before.Exists()):
+	case s.Kind == plan.Append && (plan.Hash(cur) != s.After.Hash || s.Before.Exists()):
 		return u.takeOut(s, cur)
 	case !s.Before.Exists():
 		u.steps = append(u.steps, plan.Step{Kind: plan.Trash, Path: s.Path, Before: plan.StateOf(cur)})

@@ -47,8 +47,9 @@ func (c *initCmd) Run(a *app) error {
 		return err
 	}
 	if a.DryRun {
-		if _, err := os.Stat(dir); err != nil {
-			a.say("[dry-run] would make %s", dir)
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			a.say("[dry-run] make %s and a workspace in it", dir)
+			a.object(map[string]any{"outcome": "created", "made": []string{}, "kept": []string{}})
 			return nil
 		}
 	}
@@ -84,7 +85,7 @@ func (c *initCmd) Run(a *app) error {
 // makeDir makes the workspace's directory, durable.
 func (a *app) makeDir(dir string) error {
 	if _, err := os.Stat(dir); err == nil || a.DryRun {
-		return nil //nolint:nilerr // opening it says what is wrong
+		return nil // opening it says what is wrong
 	}
 	up := filepath.Dir(dir)
 	for {

@@ -161,7 +161,7 @@ func hotStatus(m fs.FS, rules tiers.Rules) (tierStatus, error) {
 	}
 	if err != nil {
 		s.Note = err.Error()
-		return s, nil
+		return s, nil //nolint:nilerr // it is shown where the file is
 	}
 	switch rules.Hot.Unit {
 	case "lines":

@@ -340,8 +340,9 @@ func TestFullDisk(t *testing.T) {
 		out, rerr := b.cmd(nil, "rotate", "--force").CombinedOutput()
 		if rerr != nil {
 			refused++
-			if code := rerr.(*exec.ExitError).ExitCode(); code != 2 || !bytes.Contains(out, []byte("mem: error:")) {
-				t.Fatalf("full disk: exit %d: %s", code, out)
+			var exit *exec.ExitError
+			if !errors.As(rerr, &exit) || exit.ExitCode() != 2 || !bytes.Contains(out, []byte("mem: error:")) {
+				t.Fatalf("full disk: %v: %s", rerr, out)
 			}
 		}
 		all, _ := b.texts()
