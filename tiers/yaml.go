@@ -83,6 +83,12 @@ func depth(b []byte) int {
 // top-level "key: plain value" lines; ok is false for any other.
 func parsePlain(name string, b []byte) (n node, ok bool, err error) {
 	n.kind = mapping
+	for i, c := range b { // what else breaks lines, or is refused, the library knows
+		crlf := c == '\r' && i+1 < len(b) && b[i+1] == '\n'
+		if (c < ' ' || c > '~') && c != '\n' && !crlf {
+			return n, false, nil
+		}
+	}
 	for i, l := range strings.Split(string(b), "\n") {
 		l = strings.TrimSuffix(l, "\r")
 		if strings.TrimSpace(l) == "" || strings.HasPrefix(l, "#") {
@@ -90,7 +96,7 @@ func parsePlain(name string, b []byte) (n node, ok bool, err error) {
 		}
 		key, value, found := strings.Cut(l, ": ")
 		value = strings.TrimSpace(value)
-		if !found || value == "" || strings.Trim(key, "abcdefghijklmnopqrstuvwxyz_") != "" ||
+		if !found || key == "" || value == "" || strings.Trim(key, "abcdefghijklmnopqrstuvwxyz_") != "" ||
 			strings.Trim(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/+-") != "" || value == "null" || value[0] == '-' {
 			return n, false, nil
 		}
