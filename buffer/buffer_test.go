@@ -88,7 +88,7 @@ func TestInspectOrdersPending(t *testing.T) {
 func TestNoteKeepsOneItem(t *testing.T) {
 	p, err := Note(fstest.MapFS{file: text(header("2026-11-30T11:00:00Z"))}, rules(t, "canonical"), now, "one\ntwo\n\nthree\n")
 	if err != nil || string(p.Steps[0].Text) != "- one\n  two\n  \n  three\n" {
-		t.Errorf("%q, %v", p.Steps, err)
+		t.Errorf("%+v, %v", p.Steps, err)
 	}
 	if _, err := Note(fstest.MapFS{}, rules(t, "claude"), now, "x"); !errors.Is(err, ErrNoBuffer) {
 		t.Error(err)

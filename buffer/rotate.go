@@ -70,19 +70,6 @@ func Rotate(m fs.FS, rules tiers.Rules, now time.Time, o Options) (plan.Plan, De
 	return p, d, nil
 }
 
-// Preview is the whole rotation as one plan, for a dry run: the seal and what
-// Next would make of the buffer as it is now.
-func Preview(m fs.FS, rules tiers.Rules, seal plan.Plan) (plan.Plan, error) {
-	raw, err := fs.ReadFile(m, seal.Steps[0].Path)
-	if err != nil {
-		return seal, err
-	}
-	next, err := Next(m, rules, seal, raw)
-	seal.Steps = append(seal.Steps, next.Steps...)
-	seal.Facts, seal.Phase = next.Facts, ""
-	return seal, err
-}
-
 // Next plans a rotation's second half from what was sealed: the text into the
 // note, the sealed file to the trash.
 func Next(m fs.FS, rules tiers.Rules, seal plan.Plan, sealed []byte) (plan.Plan, error) {
