@@ -129,6 +129,9 @@ func Recover(m fs.FS, rules tiers.Rules, now time.Time, skip func(string) bool) 
 	if err != nil && !errors.As(err, &unfit) {
 		return plan.Plan{}, Leftover{}, err
 	}
+	if unfit != nil && !skip(s.Path) {
+		return plan.Plan{}, Leftover{Path: s.Path}, err
+	}
 	for _, name := range append(s.Pending, s.Rotating) {
 		if name == "" || skip(name) {
 			continue

@@ -80,27 +80,11 @@ func (b Buffer) Body() []byte { return b.Raw[b.BodyStart:] }
 // Header is what stands before the body.
 func (b Buffer) Header() []byte { return b.Raw[:b.BodyStart] }
 
-// Empty reports whether the buffer holds nothing but its template.
+// Empty reports whether the buffer holds nothing but its template. Anything
+// else an agent may have written, a comment too.
 func (b Buffer) Empty() bool {
-	comment := false
 	for _, l := range lines(b.Body()) {
-		t := strings.TrimSpace(l.text)
-		if comment {
-			_, after, closed := strings.Cut(t, "-->")
-			if !closed {
-				continue
-			}
-			comment = false
-			t = strings.TrimSpace(after)
-		}
-		if strings.HasPrefix(t, "<!--") && !strings.HasPrefix(t, "<!-- mem:") {
-			_, after, closed := strings.Cut(t, "-->")
-			if comment = !closed; comment {
-				continue
-			}
-			t = strings.TrimSpace(after)
-		}
-		if !b.template(t) {
+		if !b.template(strings.TrimSpace(l.text)) {
 			return false
 		}
 	}

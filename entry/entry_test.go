@@ -31,7 +31,7 @@ func TestParseBuffer(t *testing.T) {
 		{"work", head + "## Active Task:\n- x\n", Canonical, "## Active Task:\n- x\n", false, true, "2026-04-05T06:31:00Z"},
 		{"done", head + "## Active Task:\n\n## Done\n- x\n", Canonical, "## Active Task:\n\n## Done\n- x\n", false, false, "2026-04-05T06:31:00Z"},
 		{"bom and crlf", "\xef\xbb\xbf" + strings.ReplaceAll(head+"- x\n", "\n", "\r\n"), Canonical, "- x\r\n", false, true, "2026-04-05T06:31:00Z"},
-		{"comments are no work", head + "<!-- how\nto use -->\n## Active Task:\n", Canonical, "<!-- how\nto use -->\n## Active Task:\n", true, false, "2026-04-05T06:31:00Z"},
+		{"a comment is text", head + "## Active Task:\n<!-- why", Canonical, "## Active Task:\n<!-- why", false, true, "2026-04-05T06:31:00Z"},
 		{"title only", "# Working Buffer\n", Plain, "# Working Buffer\n", true, false, ""},
 		{"no header", "- x\n", Plain, "- x\n", false, true, ""},
 		{"log", "# Log\n**Status:** ACTIVE\n## [2026-04-05T10:00:00Z] Human\nx\n## [2026-04-05T09:00:00Z] Agent\ny\n", Log, "", false, true, "2026-04-05T10:00:00Z"},

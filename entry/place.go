@@ -115,8 +115,8 @@ func underTask(old, text []byte, stamp string) (next, added []byte) {
 	at, in := len(old), false
 	for i, l := range ls {
 		if in {
-			if level, _ := heading(l.text); level > 0 && level <= 2 {
-				break
+			if level, _ := heading(l.text); level > 0 && level <= 2 && l.text[0] == '#' {
+				break // an indented one belongs to a list item
 			}
 			if !blank(l.text) {
 				at = ls[i].end

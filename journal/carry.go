@@ -413,7 +413,21 @@ func (j *Journal) conflict(p *plan.Plan, i int, reason, detail string) (verdict,
 
 func (j *Journal) draftName(p plan.Plan, s plan.Step, hash string) string {
 	t, _ := plan.IDTime(p.ID)
-	return path.Join(j.Review, fmt.Sprintf("%s-%s-%s", plan.Stamp(t), hash[:12], strings.ReplaceAll(s.Path, "/", "--")))
+	return path.Join(j.Review, draftBase(t, hash, s.Path))
+}
+
+// maxDraftPath bounds what of a target's path goes into a draft's name: a file
+// name has at most 255 bytes, and drafts are staged under a longer one.
+const maxDraftPath = 120
+
+// draftBase is a draft's file name: time, hash of the text, where it belongs.
+func draftBase(at time.Time, hash, target string) string {
+	flat := strings.ReplaceAll(target, "/", "--")
+	if len(flat) > maxDraftPath {
+		tail := strings.ToValidUTF8(flat[len(flat)-maxDraftPath+20:], "")
+		flat = plan.Hash([]byte(target))[:12] + "--" + tail
+	}
+	return fmt.Sprintf("%s-%s-%s", plan.Stamp(at), hash[:12], flat)
 }
 
 // drafts brings the text of steps that met a conflict to the review inbox.

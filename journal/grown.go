@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"strings"
 	"time"
 
 	"github.com/tieredmem/mem/durable"
@@ -95,7 +94,7 @@ func (j *Journal) late(t plan.Trashed) (plan.Plan, error) {
 	if !known {
 		target = "unknown.md"
 	}
-	name := path.Join(j.Review, fmt.Sprintf("%s-%s-%s", plan.Stamp(j.At), plan.Hash(b)[:12], strings.ReplaceAll(target, "/", "--")))
+	name := path.Join(j.Review, draftBase(j.At, plan.Hash(b), target))
 	text := DraftText("backup-rewritten", target, t.TxID, t.Hash, b, j.At)
 	if there, err := durable.Exists(j.Disk, name); err != nil {
 		return p, err

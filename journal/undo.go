@@ -109,8 +109,9 @@ func (u *undo) takeOut(s plan.Step, cur []byte) error {
 }
 
 func (u *undo) moveBack(s plan.Step) error {
-	if s.Origin != "" {
-		return nil // a sealed buffer, or a stage that was not used: the other steps say it all
+	sealed := u.p.Steps[0].Kind == plan.Seal && u.p.Steps[0].To == s.Path
+	if _, staged := StagedBy(path.Base(s.Path)); sealed || staged {
+		return nil // the seal says it all; a stage that was not used is no memory
 	}
 	if there, err := durable.Exists(u.j.Disk, s.Path); err != nil {
 		return err

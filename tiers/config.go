@@ -283,7 +283,7 @@ func (n node) strings(to *[]string) error {
 
 func setNote(r *Rules, n node) error {
 	p := n.text
-	if strings.Count(p, "{date}") != 1 || !strings.HasSuffix(p, "{date}.md") || outside(p) || strings.HasPrefix(p, ".mem/") {
+	if strings.Count(p, "{date}") != 1 || !strings.HasSuffix(p, "{date}.md") || outside(p) || strings.HasPrefix(p, ".") || strings.Contains(p, "/.") {
 		return fmt.Errorf("%q is not a path in the workspace that ends in {date}.md", p)
 	}
 	r.Note = path.Clean(p)

@@ -38,6 +38,9 @@ func TestConfigErrors(t *testing.T) {
 		{strings.Repeat("[", 60000), "nested too deep", "", 0},
 		{strings.Repeat("[\n", 30000), "nested too deep", "", 0},
 		{"# " + strings.Repeat("x", 70<<10), "at most 65536", "", 0},
+		{"layout: canonical\n---\nbogus: 1\n", "more than one document", "", 0},
+		{"layout: canonical\n...\nbogus: 1\n", "", "", 0},
+		{"note: .git/{date}.md\n", "not a path in the workspace", "", 1},
 		{"git: {commit: maybe}\n", "neither true nor false", "", 1},
 	} {
 		start := time.Now()

@@ -1,7 +1,9 @@
 package tiers
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -43,8 +45,13 @@ func parse(name string, b []byte) (node, error) {
 	if depth(b) > maxNesting {
 		return node{}, &ConfigError{name, 0, "nested too deep", "write one key a line"}
 	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(b, &doc); err != nil {
+	var doc, second yaml.Node
+	d := yaml.NewDecoder(bytes.NewReader(b))
+	err := d.Decode(&doc)
+	if err == nil && d.Decode(&second) != io.EOF { //nolint:errorlint // the library returns it bare
+		return node{}, &ConfigError{name, second.Line, "holds more than one document", "one list of keys, without --- or ... lines"}
+	}
+	if err != nil && err != io.EOF { //nolint:errorlint // the library returns it bare
 		line, msg := 0, strings.TrimPrefix(err.Error(), "yaml: ")
 		if k, _ := fmt.Sscanf(msg, "line %d:", &line); k == 1 {
 			_, msg, _ = strings.Cut(msg, ": ")

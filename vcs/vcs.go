@@ -9,8 +9,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -87,12 +89,26 @@ func ignoredBy(dir string, paths []string) (map[string]bool, error) {
 	return ignored, err
 }
 
+// environment is the process's, without what points git to another repository:
+// git sets such variables for everything that a hook starts.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { //nolint:forbidigo // handed on, not read
+		name, _, _ := strings.Cut(v, "=")
+		switch name {
+		case "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX":
+			return true
+		}
+		return false
+	})
+}
+
 func git(dir string, stdin []byte, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	base := []string{"-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + nowhere, "-c", "core.quotePath=false"}
 	cmd := exec.CommandContext(ctx, "git", append(base, args...)...)
 	cmd.Dir = filepath.Clean(dir)
+	cmd.Env = environment()
 	cmd.Stdin = bytes.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -70,7 +70,7 @@ func (l *fileLock) Unlock() error { return l.f.Unlock() }
 // Holder tells who holds the lock; "" for nobody. It takes the lock shared for
 // a moment and leaves no trace.
 func (l *fileLock) Holder() string {
-	if _, err := os.Lstat(l.path); err != nil {
+	if info, err := os.Lstat(l.path); err != nil || !info.Mode().IsRegular() {
 		return ""
 	}
 	f := flock.New(l.path, flock.SetFlag(os.O_RDONLY))

@@ -468,10 +468,20 @@ func (w *Workspace) Journal() *journal.Journal { return w.journal() }
 // Prune deletes files of the engine's own that pick chooses, below dir.
 func (w *Workspace) Prune(who, dir string, pick func(name string) bool) error {
 	return w.locked(who, func() error {
-		var rec Recovered
-		if err := w.finish(&rec); err != nil {
+		// Pruning frees space, which an open transaction may be waiting for: it
+		// is not finished first, and what it needs is left alone.
+		j := w.journal()
+		open, err := j.Open()
+		if err != nil {
 			return err
 		}
-		return w.journal().Prune(dir, pick)
+		return j.Prune(dir, func(name string) bool {
+			for _, id := range open {
+				if strings.Contains(path.Base(name), id) {
+					return false
+				}
+			}
+			return pick(name)
+		})
 	})
 }

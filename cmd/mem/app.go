@@ -224,15 +224,25 @@ func (a *app) instant(loc *time.Location) (time.Time, error) {
 	if a.At == "" {
 		return a.env.now.In(loc), nil
 	}
-	if t, err := time.Parse(time.RFC3339, a.At); err == nil {
+	if t, err := time.Parse(time.RFC3339, a.At); err == nil && t.Year() > maxYear {
+		return t, &usageError{fmt.Sprintf("--at %s is too far away", a.At), "a year up to 9998"}
+	} else if err == nil {
 		return t.In(loc), nil
 	}
-	d, err := time.ParseInLocation(time.DateOnly, a.At, loc)
+	// Not parsed in loc: some days have no local midnight.
+	d, err := time.Parse(time.DateOnly, a.At)
 	if err != nil {
 		return d, &usageError{fmt.Sprintf("--at %q is neither an RFC 3339 time nor a date", a.At), "for example --at 2027-01-01 or --at 2027-01-01T09:00:00+01:00"}
 	}
-	return time.Date(d.Year(), d.Month(), d.Day(), 12, 0, 0, 0, loc), nil
+	noon := time.Date(d.Year(), d.Month(), d.Day(), 12, 0, 0, 0, loc)
+	if noon.Format(time.DateOnly) != a.At {
+		return d, &usageError{fmt.Sprintf("--at %s: that day does not exist in %s", a.At, loc), "name another day"}
+	}
+	return noon, nil
 }
+
+// maxYear is the last year whose days can be written in every time zone.
+const maxYear = 9998
 
 // update carries out what f plans, and what goes with it: a git commit where
 // that is configured, and word of what a crash had left.
@@ -322,8 +332,20 @@ func (a *app) inWorkspace(name string) (string, error) {
 		return "", &usageError{fmt.Sprintf("%s is not a file in the workspace %s", name, a.dir), "name a file below it"}
 	}
 	rel = path.Clean(filepath.ToSlash(rel))
-	if rel == ".mem" || strings.HasPrefix(rel, ".mem/") || strings.HasPrefix(rel, ".git/") {
-		return "", &usageError{name + " belongs to the engine, not to the memory", "mem receipts and mem trash show what is there"}
+	// Where it really lies: a symlink in the path must not lead to the engine.
+	real, dir := "", filepath.Dir(full)
+	for ; dir != root && len(dir) > len(root); dir = filepath.Dir(dir) {
+		if r, err := filepath.EvalSymlinks(dir); err == nil {
+			if real, err = filepath.Rel(root, r); err != nil {
+				return "", err
+			}
+			break
+		}
+	}
+	for _, p := range append(strings.Split(rel, "/"), strings.Split(filepath.ToSlash(real), "/")...) {
+		if p == ".mem" || p == ".git" {
+			return "", &usageError{name + " belongs to the engine or to git, not to the memory", "mem receipts and mem trash show what is in .mem"}
+		}
 	}
 	return rel, nil
 }

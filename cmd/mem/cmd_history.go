@@ -493,12 +493,12 @@ func (c *trashRestoreCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if cur, _, err := durable.ReadFile(ws.Disk, to, 0); err == nil {
-		if bytes.Equal(cur, b) {
+	if _, err := ws.Disk.Lstat(to); err == nil {
+		if cur, _, err := durable.ReadFile(ws.Disk, to, 0); err == nil && bytes.Equal(cur, b) {
 			a.done(plan.Plan{}, map[string]any{"outcome": "unchanged", "path": to}, "%s is that already", to)
 			return nil
 		}
-		return &conflicted{hinted{fmt.Errorf("%s is there, with other content; nothing was overwritten", to), "restore it beside: mem trash restore " + c.ID + " --to FILE"}}
+		return &conflicted{hinted{fmt.Errorf("something else is at %s; nothing was overwritten", to), "restore it beside: mem trash restore " + c.ID + " --to FILE"}}
 	}
 	p, err := a.update(func(fs.FS) (plan.Plan, error) {
 		return plan.Plan{Command: "trash restore", Steps: []plan.Step{{Kind: plan.Create, Path: to, Before: plan.StateOf(nil), Content: append([]byte{}, b...)}}}, nil

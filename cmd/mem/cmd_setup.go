@@ -48,9 +48,7 @@ func (c *initCmd) Run(a *app) error {
 	}
 	if a.DryRun {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-			a.say("[dry-run] make %s and a workspace in it", dir)
-			a.object(map[string]any{"outcome": "created", "made": []string{}, "kept": []string{}})
-			return nil
+			return c.preview(a, dir)
 		}
 	}
 	a.dir = dir
@@ -75,10 +73,41 @@ func (c *initCmd) Run(a *app) error {
 		a.done(p, fields, "%s is complete (layout %s)", dir, ws.Rules.Name)
 		return nil
 	}
-	a.done(p, fields, "made a %s workspace in %s: %d files and directories, %d kept as they were", ws.Rules.Name, dir, len(made), len(kept))
+	a.done(p, fields, "made a workspace in %s (layout %s): %d files and directories, %d kept as they were", dir, ws.Rules.Name, len(made), len(kept))
 	if !a.DryRun {
 		a.say("next: mem note \"what you are doing\", mem status")
 	}
+	return nil
+}
+
+// preview is the dry run where even the directory is to be made.
+func (c *initCmd) preview(a *app, dir string) error {
+	layout := c.Layout
+	if layout == "auto" {
+		layout = tiers.Layouts()[0]
+	}
+	conf, err := tiers.ParseConfig("--layout", []byte("layout: "+layout+"\n"))
+	if err != nil {
+		return err
+	}
+	if a.zone, err = a.systemZone(); err != nil {
+		return err
+	}
+	nothing := os.DirFS(dir)
+	rules, err := tiers.Load(tiers.Sources{Memory: nothing, Mem: &conf, Zone: a.zone})
+	if err != nil {
+		return err
+	}
+	if a.at, err = a.instant(rules.Location); err != nil {
+		return err
+	}
+	p, made, kept, err := scaffold(nothing, rules, a)
+	if err != nil {
+		return err
+	}
+	a.dir = dir
+	a.say("[dry-run] make %s", dir)
+	a.done(p, map[string]any{"outcome": "created", "made": made, "kept": kept}, "made a workspace in %s (layout %s): %d files and directories", dir, layout, len(made))
 	return nil
 }
 
@@ -112,8 +141,12 @@ func (c *initCmd) choose(a *app) error {
 		return nil
 	}
 	if a.sources.Mem != nil {
-		if l, ok := a.sources.Mem.Get("layout"); ok && l != c.Layout && l != "auto" {
+		l, ok := a.sources.Mem.Get("layout")
+		if ok && l != c.Layout && l != "auto" {
 			return &hinted{fmt.Errorf("mem.yaml says layout: %s, not %s", l, c.Layout), "change mem.yaml, or leave --layout out"}
+		}
+		if l != c.Layout && a.ws.Rules.Name != c.Layout {
+			return &hinted{errors.New("mem.yaml is there and names no layout; it is not changed"), "add the line layout: " + c.Layout + " to it, then run mem init again"}
 		}
 	}
 	conf, err := tiers.ParseConfig("--layout", []byte("layout: "+c.Layout+"\n"))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tieredmem/mem/durable"
 	"github.com/tieredmem/mem/plan"
+	"github.com/tieredmem/mem/tiers"
 )
 
 type writeCmd struct {
@@ -25,8 +26,7 @@ func (*writeCmd) Help() string {
 const maxWrite = 16 << 20
 
 func (c *writeCmd) Run(a *app) error {
-	ws, err := a.open(true)
-	if err != nil {
+	if _, err := a.open(true); err != nil {
 		return err
 	}
 	name, err := a.inWorkspace(c.File)
@@ -46,6 +46,11 @@ func (c *writeCmd) Run(a *app) error {
 	if len(text) > maxWrite {
 		return fmt.Errorf("stdin has more than %d bytes", maxWrite)
 	}
+	if name == tiers.ConfigFile { // a broken one would lock every command out
+		if _, err := tiers.ParseConfig(name, text); err != nil {
+			return err
+		}
+	}
 	same := false
 	p, err := a.update(func(m fs.FS) (plan.Plan, error) {
 		p, err := planWrite(m, name, text, c.Expect)
@@ -62,7 +67,6 @@ func (c *writeCmd) Run(a *app) error {
 		return nil
 	}
 	a.done(p, fields, "wrote %d bytes to %s", len(text), name)
-	_ = ws
 	return nil
 }
 
