@@ -26,12 +26,15 @@ type app struct {
 	command  string
 	code     int
 
-	at      time.Time
-	zone    *time.Location
-	dir     string // the workspace, absolute
-	ws      *workspace.Workspace
-	sources tiers.Sources
-	logger  *zerolog.Logger
+	recovered  []string // what an earlier crash had left, and was done about it
+	at         time.Time
+	zone       *time.Location
+	dir        string // the workspace, absolute
+	ws         *workspace.Workspace
+	sources    tiers.Sources
+	logger     *zerolog.Logger
+	gitError   string
+	failFields map[string]any // for the object of a failed run
 }
 
 func (a *app) log() *zerolog.Logger {
@@ -253,11 +256,19 @@ func (a *app) update(f func(m fs.FS) (plan.Plan, error)) (plan.Plan, error) {
 	}
 	a.warnUntrusted("git.commit")
 	receipt, rec, err := ws.Update(a.command, f)
+	a.recovered = rec.Actions
 	for _, s := range rec.Actions {
-		a.say("recovered: %s", s)
+		if a.DryRun {
+			a.say("[dry-run] recovered: %s", s)
+		} else {
+			a.say("recovered: %s", s)
+		}
 	}
+	var attention *workspace.AttentionError
 	for _, x := range rec.Attention {
-		a.warn("%s: %s", x.Path, x.Why)
+		if !errors.As(err, &attention) { // the error says it all
+			a.warn("%s: %s", x.Path, x.Why)
+		}
 	}
 	if err != nil {
 		return receipt, err
@@ -266,13 +277,19 @@ func (a *app) update(f func(m fs.FS) (plan.Plan, error)) (plan.Plan, error) {
 		a.warn("%s", n)
 	}
 	if err := a.commitGit(append(rec.Receipts, receipt)...); err != nil {
-		a.warn("done, but not committed to git: %v", err)
-		a.code = exitFailed
+		a.notCommitted(err)
 	}
 	if receipt.Outcome == plan.Conflict {
 		return receipt, a.conflict(receipt)
 	}
 	return receipt, nil
+}
+
+// notCommitted says that the work was done, but is not in git.
+func (a *app) notCommitted(err error) {
+	a.warn("done, but not committed to git: %v", err)
+	fmt.Fprintln(a.env.stderr, "mem: hint: the memory is as it should be; mend git, then commit by hand")
+	a.gitError, a.code = err.Error(), exitFailed
 }
 
 // conflict is the error for steps that met a changed target.
@@ -288,7 +305,7 @@ func (a *app) conflict(p plan.Plan) error {
 		if _, f, ok := strings.Cut(s.Reason, "found "); ok {
 			found = f
 		}
-		return &conflictError{path: s.Path, expected: s.Before.Hash, found: found, draft: s.To}
+		return &conflictError{path: s.Path, expected: s.Before.Hash, found: found, draft: s.To, receipt: p.ID, dryRun: a.DryRun}
 	}
 	return nil
 }

@@ -78,7 +78,8 @@ func (c *rotateCmd) Run(a *app) error {
 	var d buffer.Decision
 	receipt, err := a.rotate(c, &d)
 	if err != nil {
-		return err
+		a.failFields = map[string]any{"lines": d.Lines, "note": d.Note}
+		return a.pendingError(err)
 	}
 	fields := map[string]any{"outcome": "nothing", "lines": d.Lines, "limit": d.Limit, "note": d.Note, "reason": "below-limit"}
 	switch {
@@ -119,6 +120,16 @@ func (a *app) rotate(c *rotateCmd, d *buffer.Decision) (plan.Plan, error) {
 	return a.update(f)
 }
 
+// pendingError tells where the text of a failed rotation waits.
+func (a *app) pendingError(err error) error {
+	s, ierr := buffer.Inspect(a.ws.View(), a.ws.Rules)
+	if ierr != nil || len(s.Pending) == 0 {
+		return err
+	}
+	a.failFields["outcome"], a.failFields["pending"] = "pending", s.Pending
+	return &hinted{err, "the text waits in " + strings.Join(s.Pending, ", ") + "; mend the cause, then run mem recover"}
+}
+
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -140,6 +151,9 @@ func count(v any) int {
 // kept, since nothing may be lost.
 func (a *app) warnSecrets(note string, p plan.Plan) {
 	for _, s := range p.Steps {
+		if i := entry.InvalidAt(s.Text); i >= 0 {
+			a.warn("%s: the rotated text is not UTF-8 at byte %d of its block; it was kept as it is", note, i)
+		}
 		for _, h := range guard.Secrets(s.Text) {
 			a.warn("%s: the rotated text holds what looks like a credential (%s, line %d of the block); nothing was removed", note, h.Rule, h.Line)
 		}
@@ -172,6 +186,9 @@ func (c *closeCmd) Run(a *app) error {
 		}
 		if strings.Contains(text, "\n") {
 			return &usageError{"--" + f.name + " takes one line", "a closure block has one line a field"}
+		}
+		if hits := guard.Secrets([]byte(text)); len(hits) > 0 {
+			return &hinted{fmt.Errorf("--%s looks like a credential (%s); memory is no place for it", f.name, hits[0].Rule), "keep it in a secret store and note where"}
 		}
 		*f.to = strings.TrimSpace(text)
 	}
@@ -226,8 +243,7 @@ func (*recoverCmd) Run(a *app) error {
 		receipts = append(receipts, p.ID)
 	}
 	if err := a.commitGit(rec.Receipts...); err != nil {
-		a.warn("done, but not committed to git: %v", err)
-		a.code = exitFailed
+		a.notCommitted(err)
 	}
 	if rec.Actions == nil {
 		rec.Actions = []string{}

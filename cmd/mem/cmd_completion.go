@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -37,7 +38,8 @@ func (c *completionCmd) Run(a *app) error {
 // word is something that can be typed after a command path.
 type word struct {
 	text, help string
-	file       bool // a path is expected instead
+	file       bool   // a path is expected instead
+	values     string // a flag's values
 }
 
 func collect(n *kong.Node, at string, words map[string][]word) {
@@ -51,7 +53,7 @@ func collect(n *kong.Node, at string, words map[string][]word) {
 	}
 	for _, flags := range n.AllFlags(true) {
 		for _, f := range flags {
-			list = append(list, word{text: "--" + f.Name, help: f.Help})
+			list = append(list, word{text: "--" + f.Name, help: f.Help, values: strings.Join(f.EnumSlice(), " ")})
 		}
 	}
 	for _, p := range n.Positional {
@@ -59,7 +61,7 @@ func collect(n *kong.Node, at string, words map[string][]word) {
 			for _, e := range p.EnumSlice() {
 				list = append(list, word{text: e})
 			}
-		} else {
+		} else if p.Name == "file" || p.Name == "dir" {
 			list = append(list, word{file: true})
 		}
 	}
@@ -79,7 +81,22 @@ const zshHead = "autoload -U bashcompinit && bashcompinit\n"
 
 func bash(words map[string][]word) string {
 	var sb strings.Builder
-	sb.WriteString("_mem() {\n  local cur=\"${COMP_WORDS[COMP_CWORD]}\" at=\"\" w i next\n  for ((i = 1; i < COMP_CWORD; i++)); do\n    w=\"${COMP_WORDS[i]}\"\n    next=\"${at:+$at }$w\"\n    case \"$next\" in\n")
+	sb.WriteString("_mem() {\n  local cur=\"${COMP_WORDS[COMP_CWORD]}\" prev=\"${COMP_WORDS[COMP_CWORD-1]}\" at=\"\" w i next\n" +
+		"  _mem_words() { COMPREPLY=(); while IFS= read -r w; do COMPREPLY+=(\"$w\"); done < <(compgen \"$@\" -- \"$cur\"); }\n" +
+		"  case \"$prev\" in\n    -w|--workspace) compopt -o filenames 2>/dev/null; _mem_words -d; return ;;\n    --at|--lock-wait|--limit|--older-than|--expect) COMPREPLY=(); return ;;\n")
+	values := map[string]string{}
+	for _, list := range words {
+		for _, w := range list {
+			if w.values != "" {
+				values[w.text] = w.values
+			}
+		}
+	}
+	for _, f := range slices.Sorted(maps.Keys(values)) {
+		fmt.Fprintf(&sb, "    %s) _mem_words -W \"%s\"; return ;;\n", f, values[f])
+	}
+	sb.WriteString("  esac\n  for ((i = 1; i < COMP_CWORD; i++)); do\n    case \"${COMP_WORDS[i-1]}\" in -w|--workspace|--at|--lock-wait|--log-level) continue ;; esac\n" +
+		"    w=\"${COMP_WORDS[i]}\"\n    next=\"${at:+$at }$w\"\n    case \"$next\" in\n")
 	var known []string
 	for _, p := range paths(words) {
 		if p != "" {
@@ -92,12 +109,12 @@ func bash(words map[string][]word) string {
 		file := ""
 		for _, w := range words[p] {
 			if w.file {
-				file = " -f"
+				file = "if [[ $cur != -* ]]; then compopt -o filenames 2>/dev/null; _mem_words -f; return; fi; "
 			} else {
 				list = append(list, w.text)
 			}
 		}
-		fmt.Fprintf(&sb, "    \"%s\") COMPREPLY=($(compgen%s -W \"%s\" -- \"$cur\")) ;;\n", p, file, strings.Join(list, " "))
+		fmt.Fprintf(&sb, "    \"%s\") %s_mem_words -W \"%s\" ;;\n", p, file, strings.Join(list, " "))
 	}
 	sb.WriteString("  esac\n}\n")
 	return sb.String()

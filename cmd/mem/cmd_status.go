@@ -157,6 +157,9 @@ func hotStatus(m fs.FS, rules tiers.Rules) (tierStatus, error) {
 	b, err := fs.ReadFile(m, rules.Hot.File)
 	if errors.Is(err, fs.ErrNotExist) {
 		s.Files, s.Note = 0, "missing: mem init"
+		if there, err := twin(m, rules.Hot.File); err == nil && there {
+			s.Note = "missing; a file of that name in another case is there: rename it"
+		}
 		return s, nil
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 	_ "time/tzdata" // zone data is built in (spec: durability, rule 8)
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
@@ -119,6 +120,20 @@ func parser(c *cli, cmds []command, env environment, exit func(int)) (*kong.Kong
 	return kong.New(c, options...)
 }
 
+// checkedWriter remembers that something could not be written.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checkedWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	if err != nil {
+		c.err = err
+	}
+	return n, err
+}
+
 // errExit carries kong's own exits (after --help) out of the parser.
 type errExit int
 
@@ -132,6 +147,20 @@ func run(env environment) (code int) {
 			code = int(e)
 		}
 	}()
+	out := &checkedWriter{w: env.stdout}
+	env.stdout = out
+	defer func() {
+		if out.err != nil && code == exitOK {
+			fmt.Fprintf(env.stderr, "mem: error: the result could not be printed: %v\n", out.err)
+			code = exitFailed
+		}
+	}()
+	for _, s := range append([]string{env.getenv("MEM_WORKSPACE"), env.getenv("MEM_AT")}, env.args...) {
+		if !utf8.ValidString(s) { // the parser would change it in silence
+			a := &app{env: env, globals: globals{JSON: slices.Contains(env.args, "--json")}}
+			return a.fail(&usageError{fmt.Sprintf("argument %q is not UTF-8", s), "give text and file names in UTF-8"})
+		}
+	}
 	all := commands()
 	c := &cli{}
 	ctx, err := parse(c, one(all, env.args), env)
@@ -141,6 +170,7 @@ func run(env environment) (code int) {
 	}
 	a := &app{env: env, globals: c.globals, commands: all}
 	if err != nil {
+		a.JSON = slices.Contains(env.args, "--json")
 		var perr *kong.ParseError
 		if errors.As(err, &perr) {
 			return a.fail(&usageError{msg: perr.Error(), hint: usageHint(perr)})
@@ -169,7 +199,10 @@ func parse(c *cli, cmds []command, env environment) (*kong.Context, error) {
 // one picks the command that the arguments name, or all of them where none is
 // named or help on the whole is asked for.
 func one(all []command, args []string) []command {
-	for _, a := range args {
+	for k, a := range args {
+		if k > 0 && slices.Contains([]string{"-w", "--workspace", "--at", "--lock-wait", "--log-level"}, args[k-1]) {
+			continue // a flag's value
+		}
 		if i := slices.IndexFunc(all, func(c command) bool { return c.name == a }); i >= 0 {
 			return all[i : i+1]
 		}

@@ -44,7 +44,10 @@ func (e *usageError) Error() string { return e.msg }
 func (e *usageError) Mend() string  { return e.hint }
 
 // conflictError: a target was not what the caller expected.
-type conflictError struct{ path, expected, found, draft string }
+type conflictError struct {
+	path, expected, found, draft, receipt string
+	dryRun                                bool
+}
 
 func (e *conflictError) Error() string {
 	s := fmt.Sprintf("%s is not what was expected (expected %s", e.path, e.expected)
@@ -55,6 +58,9 @@ func (e *conflictError) Error() string {
 }
 
 func (e *conflictError) Mend() string {
+	if e.dryRun {
+		return "the new text would be kept in " + e.draft
+	}
 	return "the new text is in " + e.draft + "; read " + e.path + " again and merge by hand"
 }
 
@@ -108,7 +114,15 @@ func (a *app) fail(err error) int {
 		fmt.Fprintf(a.env.stderr, "mem: hint: %s\n", safe(hint))
 	}
 	if a.JSON {
-		a.object(map[string]any{"outcome": "error", "error": map[string]any{"message": err.Error(), "hint": hint, "exit": code}})
+		fields := map[string]any{"outcome": "error", "error": map[string]any{"message": err.Error(), "hint": hint, "exit": code}}
+		var conflict *conflictError
+		if errors.As(err, &conflict) {
+			fields["outcome"], fields["path"], fields["draft"], fields["receipt"] = "conflict", conflict.path, conflict.draft, conflict.receipt
+		}
+		for k, v := range a.failFields {
+			fields[k] = v
+		}
+		a.object(fields)
 	}
 	return code
 }
@@ -147,6 +161,12 @@ func (a *app) object(fields map[string]any) {
 	}
 	if a.DryRun {
 		o["dry_run"] = true
+	}
+	if len(a.recovered) > 0 {
+		o["recovered"] = a.recovered
+	}
+	if a.gitError != "" {
+		o["git_error"] = a.gitError
 	}
 	for k, v := range fields {
 		o[k] = v
