@@ -26,6 +26,9 @@ import (
 // a command never reports success with something missing, and leaves nothing
 // that a run on a mended disk does not bring in order.
 func TestErrorsAtEveryCall(t *testing.T) {
+	if raceEnabled {
+		t.Skip("ten times as slow under the race detector, and nothing in it is concurrent")
+	}
 	rules := testRules(t, "canonical")
 	errnos := []syscall.Errno{syscall.ENOSPC, syscall.EIO, syscall.EACCES, syscall.EROFS, syscall.EMFILE, syscall.EDQUOT}
 	runs := 0

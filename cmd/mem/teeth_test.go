@@ -69,6 +69,9 @@ var spare = map[string]string{
 // TestEveryFsyncIsNeeded: a rotation has as few as the promise allows. Each is
 // left out in turn; a power cut must then lose or double something.
 func TestEveryFsyncIsNeeded(t *testing.T) {
+	if raceEnabled {
+		t.Skip("ten times as slow under the race detector, and nothing in it is concurrent")
+	}
 	rules := testRules(t, "canonical")
 	var syncs []string
 	c := find(t, "rotate").on(t, rules, nil)
@@ -189,6 +192,9 @@ func (h hasty) Move(from, to string) error {
 }
 
 func TestPlantedBugsAreCaught(t *testing.T) {
+	if raceEnabled {
+		t.Skip("ten times as slow under the race detector, and nothing in it is concurrent")
+	}
 	rules := testRules(t, "canonical")
 	sabotage := func(w func(durable.FS) durable.FS) func(*faultfs.Disk, durable.FS) durable.FS {
 		return func(_ *faultfs.Disk, f durable.FS) durable.FS { return w(f) }
