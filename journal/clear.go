@@ -1,0 +1,250 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tieredmem/mem/durable"
+	"github.com/tieredmem/mem/plan"
+)
+
+func (j *Journal) draftName(p plan.Plan, s plan.Step, hash string) string {
+	t, _ := plan.IDTime(p.ID)
+	return path.Join(j.Review, draftBase(t, hash, s.Path))
+}
+
+// maxDraftPath bounds what of a target's path goes into a draft's name: a file
+// name has at most 255 bytes, and drafts are staged under a longer one.
+const maxDraftPath = 120
+
+// draftBase is a draft's file name: time, hash of the text, where it belongs.
+func draftBase(at time.Time, hash, target string) string {
+	flat := strings.ReplaceAll(target, "/", "--")
+	if len(flat) > maxDraftPath {
+		tail := strings.ToValidUTF8(flat[len(flat)-maxDraftPath+20:], "")
+		flat = plan.Hash([]byte(target))[:12] + "--" + tail
+	}
+	return fmt.Sprintf("%s-%s-%s", plan.Stamp(at), hash[:12], flat)
+}
+
+// drafts brings the text of steps that met a conflict to the review inbox.
+func (j *Journal) drafts(p *plan.Plan) error {
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.Outcome != plan.Conflict || s.Stage.Name == "" || s.Kind == plan.Seal {
+			continue
+		}
+		b, _, err := j.read(s.Stage.Name)
+		if err != nil {
+			return err
+		}
+		if b == nil { // moved on: the draft was durable before that
+			continue
+		}
+		if err := j.writeDraft(p, s, s.To, s.Reason, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// draft keeps somebody's text in the review inbox.
+func (j *Journal) draft(p *plan.Plan, s *plan.Step, reason string, text []byte) error {
+	name := j.draftName(*p, *s, plan.Hash(text))
+	p.Notices = appendNew(p.Notices, fmt.Sprintf("%s: %s: kept in %s", s.Path, reason, name))
+	return j.writeDraft(p, s, name, reason, text)
+}
+
+func (j *Journal) writeDraft(p *plan.Plan, s *plan.Step, name, reason string, text []byte) error {
+	if there, err := durable.Exists(j.Disk, name); err != nil || there {
+		return err
+	}
+	if err := durable.MkdirAll(j.Disk, j.Review, 0o777); err != nil {
+		return err
+	}
+	body := DraftText(reason, s.Path, p.ID, s.Before.Hash, text, p.At)
+	tmp := path.Join(j.Review, fmt.Sprintf(".mem-%s-draft.tmp", p.ID))
+	if _, err := durable.WriteNew(j.Disk, tmp, body, 0o666, ""); errors.Is(err, fs.ErrExist) {
+		if err := j.Disk.Remove(tmp); err != nil {
+			return err
+		}
+		if _, err := durable.WriteNew(j.Disk, tmp, body, 0o666, ""); err != nil {
+			return err
+		}
+	} else if err != nil {
+		return err
+	}
+	if err := j.moveTo(tmp, name); err != nil {
+		return err
+	}
+	return j.Disk.SyncDir(j.Review)
+}
+
+// DraftText is a review draft: the text, unchanged, under a comment that says
+// why it is there. Nothing of the text is in the comment.
+func DraftText(reason, target, txid, expected string, text []byte, at time.Time) []byte {
+	if reason, _, _ = strings.Cut(reason, ":"); reason == "" {
+		reason = "unknown"
+	}
+	head := fmt.Sprintf("<!-- mem:review reason=%s target=%s expected=%s sha256=%s tx=%s at=%s -->\n",
+		reason, safe(target), expected, plan.Hash(text), txid, at.UTC().Format(time.RFC3339))
+	return append([]byte(head), text...)
+}
+
+func safe(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == '>' || r == '<' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// clear moves sources and backups away, and takes the sentinel down. A rename
+// is one change to the disk, so making the destination durable is enough for
+// what only mem looks at; a file that others would see under its old name too,
+// should a power cut leave a rename by halves, has its source synced after.
+func (j *Journal) clear(p *plan.Plan) error {
+	var to, from []string
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.Kind == plan.Move || s.Kind == plan.Trash {
+			src, err := j.moveStep(p, s)
+			if err != nil {
+				return err
+			}
+			to = appendNew(to, path.Dir(s.To))
+			if s.Origin == "" {
+				from = appendNew(from, path.Dir(src))
+			}
+			continue
+		}
+		if s.Stage.Name == "" || s.Done || s.Kind == plan.Seal {
+			continue
+		}
+		for _, name := range []string{s.Stage.Name, keepName(s.Stage.Name)} {
+			dst, err := j.backup(p, i, name)
+			if err != nil {
+				return err
+			}
+			if dst != "" {
+				to = appendNew(to, path.Dir(dst))
+			}
+		}
+		if s.Before.Exists() || s.Outcome == plan.Conflict {
+			// Also when a run before a crash moved them: it may not have synced.
+			to = appendNew(to, plan.TrashDir(Root, p.At))
+		}
+	}
+	if p.Sign != "" {
+		if err := j.Disk.Remove(p.Sign); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := j.syncAll(to); err != nil {
+		return err
+	}
+	return j.syncAll(slices.DeleteFunc(from, func(d string) bool { return slices.Contains(to, d) }))
+}
+
+// backup moves what a step replaced to the trash and returns where to.
+func (j *Journal) backup(p *plan.Plan, i int, name string) (string, error) {
+	s := &p.Steps[i]
+	b, info, err := j.read(name)
+	if err != nil || b == nil {
+		return "", err
+	}
+	// Named by what it should hold: what it holds beyond that was written late,
+	// and the check for grown backups finds it by the difference. Text that is
+	// in the review inbox already is named by what it is.
+	st := s.Before
+	if s.Outcome == plan.Conflict && name == s.Stage.Name {
+		st = s.After
+	}
+	if _, grown := grownBy(b, st); !grown && plan.Hash(b) != st.Hash {
+		drafted, err := durable.Exists(j.Disk, j.draftName(*p, *s, plan.Hash(b)))
+		if err != nil {
+			return "", err
+		}
+		if drafted || !st.Exists() {
+			st = stateOf(b, info)
+		}
+	}
+	if err := durable.MkdirAll(j.Disk, plan.TrashDir(Root, p.At), 0o700); err != nil {
+		return "", err
+	}
+	dst := plan.TrashName(Root, p.ID, p.At, i, st)
+	return dst, j.moveTo(name, dst)
+}
+
+// moveStep carries out a Move or Trash step and returns the source's name.
+func (j *Journal) moveStep(p *plan.Plan, s *plan.Step) (string, error) {
+	src := s.Path
+	there, err := durable.Exists(j.Disk, src)
+	if err != nil {
+		return src, err
+	}
+	if p.Steps[0].Kind == plan.Seal && s.Path == p.Steps[0].To {
+		if src, there, err = j.findSealed(p.Steps[0]); err != nil {
+			return src, err
+		}
+	}
+	if !there {
+		return s.Path, nil // moved before a crash, or taken away by its owner
+	}
+	if err := durable.MkdirAll(j.Disk, path.Dir(s.To), permFor(s.To)); err != nil {
+		return src, err
+	}
+	err = j.moveTo(src, s.To)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return src, nil
+	case errors.Is(err, fs.ErrExist):
+		if info, lerr := j.Disk.Lstat(src); lerr == nil && s.Before.File != (plan.ID{}) && plan.ID(info.ID) != s.Before.File {
+			return src, nil // ours moved before a crash; this is a newer file of that name
+		}
+		s.Outcome, s.Reason, p.Outcome = plan.Conflict, "destination-exists", plan.Conflict
+		return src, j.publish(*p)
+	case isCrossDevice(err):
+		return src, j.moveAcross(p, src, s.To)
+	}
+	return src, err
+}
+
+// moveAcross moves a file to another file system: copy, verify, then the
+// original to the trash, or away if the trash is where it went.
+func (j *Journal) moveAcross(p *plan.Plan, src, to string) error {
+	b, _, err := j.read(src)
+	if err != nil {
+		return err
+	}
+	tmp := path.Join(path.Dir(to), fmt.Sprintf(".mem-%s-across.tmp", p.ID))
+	if err := j.Disk.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := durable.WriteNew(j.Disk, tmp, b, 0o600, src); err != nil {
+		return err
+	}
+	if c, _, err := j.read(tmp); err != nil || !bytes.Equal(b, c) {
+		return errors.Join(fmt.Errorf("copy of %s to %s does not read back", src, to), err)
+	}
+	if err := j.moveTo(tmp, to); err != nil {
+		return err
+	}
+	if err := j.Disk.SyncDir(path.Dir(to)); err != nil {
+		return err
+	}
+	if !strings.HasPrefix(to, Root+"/trash/") {
+		t := plan.TrashName(Root, p.ID, p.At, len(p.Steps), plan.StateOf(b))
+		if err := j.moveTo(src, t); !isCrossDevice(err) {
+			return err
+		}
+	}
+	return j.Disk.Remove(src)
+}
