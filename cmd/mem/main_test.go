@@ -18,11 +18,16 @@ import (
 // TestMain lets the test binary be mem: for scripts, and for tests that kill
 // real processes. Only here can a process be told to kill itself.
 func TestMain(m *testing.M) {
+	os.Setenv("GORACE", noSleep)
 	if at, err := strconv.Atoi(os.Getenv("MEM_TEST_KILL_AT")); err == nil {
 		wrapDisk = killAt(at)
 	}
 	testscript.Main(m, map[string]func(){"mem": main})
 }
+
+// noSleep keeps processes under the race detector from waiting a second before
+// they end.
+const noSleep = "atexit_sleep_ms=0"
 
 // killAt ends the process, as SIGKILL does, before its n-th operation that
 // changes the disk.
@@ -50,6 +55,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.Getenv("WORK")+"/home")
 			e.Setenv("TZ", "UTC")
+			e.Setenv("GORACE", noSleep)
 			e.Setenv("XDG_CONFIG_HOME", "")
 			e.Setenv("XDG_STATE_HOME", "")
 			e.Setenv("MEM_AT", "2026-11-30T09:30:00Z")
