@@ -151,8 +151,7 @@ func (j *Journal) Load(id string) (p plan.Plan, open bool, err error) {
 	if err != nil {
 		return p, open, err
 	}
-	p, err = plan.Decode(b)
-	if err != nil {
+	if p, err = decode(b, id); err != nil {
 		return p, open, fmt.Errorf("read transaction %s: %w", id, err)
 	}
 	return p, open, nil
@@ -167,12 +166,9 @@ func (j *Journal) Resume(id string) (plan.Plan, error) {
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	p, err := plan.Decode(b)
+	p, err := decode(b, id)
 	if err != nil {
-		return p, fmt.Errorf("read %s: %w", j.txPath(id), err)
-	}
-	if p.ID != id {
-		return p, fmt.Errorf("read %s: holds the plan of %q", j.txPath(id), p.ID)
+		return p, &CorruptError{j.txPath(id), err}
 	}
 	if err := j.dirs(); err != nil {
 		return p, err
@@ -181,6 +177,32 @@ func (j *Journal) Resume(id string) (plan.Plan, error) {
 		return p, j.setAside(&p, err)
 	}
 	return p, nil
+}
+
+// decode reads a stored plan and makes sure that it is the one of that id.
+func decode(b []byte, id string) (plan.Plan, error) {
+	p, err := plan.Decode(b)
+	if err == nil {
+		err = p.Check()
+	}
+	if err == nil && p.ID != id {
+		err = fmt.Errorf("holds the plan of %q", p.ID)
+	}
+	return p, err
+}
+
+// CorruptError says that an open transaction's plan cannot be read.
+type CorruptError struct {
+	Name string
+	Err  error
+}
+
+func (e *CorruptError) Error() string { return "read " + e.Name + ": " + e.Err.Error() }
+func (e *CorruptError) Unwrap() error { return e.Err }
+
+// Mend is the hint that goes with the error.
+func (e *CorruptError) Mend() string {
+	return "restore it from a copy, or move it away; then mem recover brings what it had staged to the trash"
 }
 
 // dirs makes the engine's directories for this run's month.

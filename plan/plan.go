@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"path"
 	"strings"
 	"time"
@@ -273,6 +274,35 @@ func marshal(v any) ([]byte, error) {
 func (p Plan) Encode() ([]byte, error) {
 	b, err := marshal(p)
 	return append(b, '\n'), err
+}
+
+// Check refuses a plan that this build cannot have written: no steps, unknown
+// kinds, hashes that are none, or paths that leave the workspace.
+func (p Plan) Check() error {
+	if _, ok := IDTime(p.ID); !ok || len(p.Steps) == 0 {
+		return fmt.Errorf("plan %q has no id or no steps", p.ID)
+	}
+	for i, s := range p.Steps {
+		switch s.Kind {
+		case Create, Replace, Append, Edit, Move, Trash, Seal, Mkdir:
+		default:
+			return fmt.Errorf("step %d has the unknown kind %q", i, s.Kind)
+		}
+		for _, h := range []string{s.Before.Hash, s.After.Hash} {
+			if h != "" && h != Absent && len(h) != sha256.Size*2 {
+				return fmt.Errorf("step %d has the hash %q", i, h)
+			}
+		}
+		if s.Stage.Name != "" && len(s.After.Hash) != sha256.Size*2 || s.Before.Size < 0 || s.After.Size < 0 {
+			return fmt.Errorf("step %d has no proper after-state", i)
+		}
+		for _, name := range []string{s.Path, s.To, s.Stage.Name} {
+			if name != "" && !fs.ValidPath(name) {
+				return fmt.Errorf("step %d has the path %q", i, name)
+			}
+		}
+	}
+	return nil
 }
 
 // Decode reads a stored plan. A format this build does not know is an error.

@@ -71,3 +71,24 @@ func FuzzDecode(f *testing.F) {
 		ParseTrash(string(b))
 	})
 }
+
+func TestCheckRefuses(t *testing.T) {
+	good := Plan{ID: "20261130T090000.000000Z-0123456789ab", Steps: []Step{{Kind: Append, Path: "a.md", Before: State{Hash: Absent}, After: StateOf([]byte("x")), Stage: Stage{Name: ".mem-x.tmp"}}}}
+	if err := good.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func(*Step){
+		"kind": func(s *Step) { s.Kind = "delete" }, "hash": func(s *Step) { s.Before.Hash = "abc" }, "no after": func(s *Step) { s.After.Hash = Absent },
+		"size": func(s *Step) { s.Before.Size = -1 }, "path": func(s *Step) { s.Path = "../x" }, "absolute": func(s *Step) { s.To = "/etc/passwd" },
+	} {
+		bad := good
+		bad.Steps = []Step{good.Steps[0]}
+		spoil(&bad.Steps[0])
+		if bad.Check() == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+	if (Plan{ID: good.ID}).Check() == nil {
+		t.Error("a plan without steps is taken")
+	}
+}
