@@ -159,7 +159,7 @@ func TestPlaceOnlyAdds(t *testing.T) {
 		text := []byte("- UNIQUE\n")
 		next, added, err := Place(Change{Place: place, Text: text}, old)
 		if err != nil {
-			t.Skip()
+			t.Skip("drawn text that no note takes")
 		}
 		if bytes.Count(next, []byte("UNIQUE")) != 1 || bytes.Count(next, added) != 1 {
 			t.Fatalf("%q", next)
@@ -176,14 +176,14 @@ func TestRestAfterBlock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw, note, more := anyText.Draw(t, "raw"), anyText.Draw(t, "note"), anyText.Draw(t, "more")
 		if len(raw) == 0 {
-			t.Skip()
+			t.Skip("nothing to bring")
 		}
 		if got := Rest(raw, [][]byte{note}, sum); !bytes.Equal(got, raw) {
 			t.Fatalf("a note without the block covers %q", raw)
 		}
 		next, _, err := Place(Change{Place: AboveClosure, Text: Block(raw, sum(raw), time.UTC, EOL(note))}, note)
 		if err != nil {
-			t.Skip()
+			t.Skip("drawn text that no note takes")
 		}
 		if got := Rest(raw, [][]byte{note, next}, sum); len(got) != 0 {
 			t.Fatalf("left over: %q", got)

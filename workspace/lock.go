@@ -52,7 +52,7 @@ func (l *fileLock) note(who string) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%-200s\n", fmt.Sprintf("mem %s, pid %d, since %s", who, os.Getpid(), time.Now().Format(time.RFC3339))) //nolint:forbidigo // not the run's instant: when the lock was taken
+	text := fmt.Sprintf("%-200s\n", fmt.Sprintf("mem %s, pid %d", who, os.Getpid()))
 	_, err = f.WriteAt([]byte(text), 0)
 	return errors.Join(err, f.Close())
 }
@@ -60,6 +60,9 @@ func (l *fileLock) note(who string) error {
 func (l *fileLock) holder() string {
 	b, err := os.ReadFile(l.path)
 	if who := strings.TrimSpace(string(b)); err == nil && who != "" {
+		if info, err := os.Stat(l.path); err == nil { // written when the lock was taken
+			who += ", since " + info.ModTime().Format(time.RFC3339)
+		}
 		return who
 	}
 	return "another mem"
