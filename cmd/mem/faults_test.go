@@ -117,23 +117,9 @@ func newBox(t *testing.T) *box {
 	return b
 }
 
-// exe is a copy of this test binary under the name mem.
-var exe = sync.OnceValues(func() (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	dir, err := os.MkdirTemp("", "mem-test")
-	if err != nil {
-		return "", err
-	}
-	name := filepath.Join(dir, "mem")
-	return name, os.Symlink(self, name)
-})
-
 func (b *box) cmd(env []string, args ...string) *exec.Cmd {
 	b.t.Helper()
-	name, err := exe()
+	name, err := exec.LookPath("mem") // this test binary: testscript.Main put it first on PATH
 	if err != nil {
 		b.t.Fatal(err)
 	}

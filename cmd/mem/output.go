@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/tieredmem/mem/buffer"
 	"github.com/tieredmem/mem/journal"
 	"github.com/tieredmem/mem/plan"
 	"github.com/tieredmem/mem/workspace"
@@ -99,6 +100,12 @@ func (a *app) hint(err error) string {
 		return "the file system is mounted read-only; nothing was changed"
 	case errors.Is(err, fs.ErrPermission):
 		return "check who owns the workspace and its directories' modes; nothing was changed"
+	case strings.Contains(err.Error(), "path escapes from parent"): // os.Root has no error to compare with
+		return "a directory on the way is a symlink out of the workspace; mem works only inside it"
+	case errors.Is(err, buffer.ErrNoBuffer):
+		return "the canonical and openclaw layouts have one; mem status says which layout this is"
+	case errors.Is(err, buffer.ErrInterrupted):
+		return "mem recover says what is in the way"
 	case errors.Is(err, syscall.EMFILE):
 		return "too many open files: raise the limit with ulimit -n"
 	}
