@@ -89,6 +89,9 @@ type File interface {
 // FIFO, socket or device.
 var ErrNotRegular = errors.New("not a regular file")
 
+// ErrReserved marks a symlink that leads to git's files or the engine's own.
+var ErrReserved = errors.New("is a symlink to files that are not memory")
+
 // ErrTooLarge marks a file over the limit it was read with.
 var ErrTooLarge = errors.New("file too large")
 

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -48,12 +49,54 @@ func (d *OS) dir(name string) (*os.File, error) {
 	if f, ok := d.dirs[name]; ok {
 		return f, nil
 	}
-	f, err := d.root.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+	f, err := d.openDir(name)
 	if err != nil {
 		return nil, err
 	}
 	d.dirs[name] = f
 	return f, nil
+}
+
+// openDir opens a directory from its parent's descriptor, without following a
+// symlink. One that is a symlink is opened through os.Root, which keeps it in
+// the root, unless it leads to git's or the engine's own files.
+func (d *OS) openDir(name string) (*os.File, error) {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK
+	if name == "." {
+		return d.root.OpenFile(name, flags, 0)
+	}
+	up, err := d.dir(path.Dir(name))
+	if err != nil {
+		return nil, err
+	}
+	var h int
+	err = retry(func() (err error) {
+		h, err = unix.Openat(int(up.Fd()), path.Base(name), flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err == nil {
+		return os.NewFile(uintptr(h), name), nil
+	}
+	if err != unix.ELOOP && err != unix.ENOTDIR {
+		return nil, wrap("open", name, err)
+	}
+	real, err := filepath.EvalSymlinks(filepath.Join(d.root.Name(), filepath.FromSlash(name)))
+	if err != nil {
+		return nil, err
+	}
+	root, err := filepath.EvalSymlinks(d.root.Name())
+	if err != nil {
+		return nil, err
+	}
+	if real, err = filepath.Rel(root, real); err != nil {
+		return nil, err
+	}
+	for _, part := range strings.Split(filepath.ToSlash(real), "/") {
+		if strings.EqualFold(part, ".git") || part == ".mem" {
+			return nil, wrap("open", name, ErrReserved)
+		}
+	}
+	return d.root.OpenFile(name, flags, 0)
 }
 
 // at resolves a name to its directory's descriptor and its base name.

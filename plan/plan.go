@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -296,11 +297,52 @@ func (p Plan) Check() error {
 		if s.Stage.Name != "" && len(s.After.Hash) != sha256.Size*2 || s.Before.Size < 0 || s.After.Size < 0 {
 			return fmt.Errorf("step %d has no proper after-state", i)
 		}
-		for _, name := range []string{s.Path, s.To, s.Stage.Name} {
-			if name != "" && !fs.ValidPath(name) {
-				return fmt.Errorf("step %d has the path %q", i, name)
+		if err := s.checkPaths(p); err != nil {
+			return fmt.Errorf("step %d: %w", i, err)
+		}
+	}
+	if p.Sign != "" && p.Sign != p.Steps[0].Path+".lock" {
+		return fmt.Errorf("the sign %q does not belong to it", p.Sign)
+	}
+	if p.Phase == PhaseSeal && p.Steps[0].Kind != Seal {
+		return errors.New("it seals nothing")
+	}
+	return nil
+}
+
+// checkPaths: a plan can come with somebody's repository. It must stay off
+// git's files, and off the engine's own but for the trash.
+func (s Step) checkPaths(p Plan) error {
+	for _, name := range []string{s.Path, s.To, s.Stage.Name, s.Origin} {
+		if name == "" {
+			continue
+		}
+		if !fs.ValidPath(name) || name == "." {
+			return fmt.Errorf("no path in the workspace: %q", name)
+		}
+		for _, part := range strings.Split(name, "/") {
+			if strings.EqualFold(part, ".git") {
+				return fmt.Errorf("%q is git's", name)
 			}
 		}
+	}
+	engine := func(name string) bool { return name == ".mem" || strings.HasPrefix(name, ".mem/") }
+	trash := func(name string) bool { return strings.HasPrefix(name, ".mem/trash/") }
+	moves := s.Kind == Move || s.Kind == Trash
+	switch {
+	case s.Path == "":
+		return errors.New("no path")
+	case engine(s.Path) && !(moves && (trash(s.Path) || strings.HasPrefix(s.Path, ".mem/tx/") && strings.HasSuffix(s.Path, ".tmp"))),
+		engine(s.To) && !trash(s.To), s.Kind == Trash && !trash(s.To), s.Kind == Move && s.To == "", engine(s.Origin):
+		return fmt.Errorf("%q to %q touches the engine's own files", s.Path, s.To)
+	}
+	if s.Stage.Name != "" && !(s.Kind == Seal && s.Stage.Name == s.To) {
+		if path.Dir(s.Stage.Name) != path.Dir(s.Path) || !strings.HasPrefix(path.Base(s.Stage.Name), ".mem-"+p.ID+"-") {
+			return fmt.Errorf("%q is no stage of %q", s.Stage.Name, s.Path)
+		}
+	}
+	if s.Kind == Seal && s.To != s.Path+".rotating" {
+		return fmt.Errorf("%q is not where %q is sealed", s.To, s.Path)
 	}
 	return nil
 }

@@ -73,13 +73,15 @@ func FuzzDecode(f *testing.F) {
 }
 
 func TestCheckRefuses(t *testing.T) {
-	good := Plan{ID: "20261130T090000.000000Z-0123456789ab", Steps: []Step{{Kind: Append, Path: "a.md", Before: State{Hash: Absent}, After: StateOf([]byte("x")), Stage: Stage{Name: ".mem-x.tmp"}}}}
+	good := Plan{ID: "20261130T090000.000000Z-0123456789ab", Steps: []Step{{Kind: Append, Path: "a.md", Before: State{Hash: Absent}, After: StateOf([]byte("x")), Stage: Stage{Name: ".mem-20261130T090000.000000Z-0123456789ab-0.tmp"}}}}
 	if err := good.Check(); err != nil {
 		t.Fatal(err)
 	}
 	for name, spoil := range map[string]func(*Step){
 		"kind": func(s *Step) { s.Kind = "delete" }, "hash": func(s *Step) { s.Before.Hash = "abc" }, "no after": func(s *Step) { s.After.Hash = Absent },
 		"size": func(s *Step) { s.Before.Size = -1 }, "path": func(s *Step) { s.Path = "../x" }, "absolute": func(s *Step) { s.To = "/etc/passwd" },
+		"git": func(s *Step) { s.Path = "a/.GIT/hooks/x" }, "git's target": func(s *Step) { s.Kind, s.To = Move, ".git/hooks/x" }, "engine": func(s *Step) { s.Path = ".mem/version" },
+		"foreign stage": func(s *Step) { s.Stage.Name = "MEMORY.md" }, "no target": func(s *Step) { s.Kind = Trash }, "seal": func(s *Step) { s.Kind, s.To = Seal, "b.md" },
 	} {
 		bad := good
 		bad.Steps = []Step{good.Steps[0]}
