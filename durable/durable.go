@@ -92,6 +92,9 @@ var ErrNotRegular = errors.New("not a regular file")
 // ErrReserved marks a symlink that leads to git's files or the engine's own.
 var ErrReserved = errors.New("is a symlink to files that are not memory")
 
+// ErrInTheWay marks something that stands where a directory should.
+var ErrInTheWay = errors.New("is in the way and is not a directory")
+
 // ErrTooLarge marks a file over the limit it was read with.
 var ErrTooLarge = errors.New("file too large")
 
@@ -186,7 +189,7 @@ func MkdirAll(fsys FS, dir string, perm fs.FileMode) error {
 		if info.Mode.IsDir() || info.Mode&fs.ModeSymlink != 0 {
 			return nil // an in-root symlink to a directory resolves at use, or fails there
 		}
-		return &fs.PathError{Op: "mkdir", Path: dir, Err: errors.New("is in the way and is not a directory")}
+		return &fs.PathError{Op: "mkdir", Path: dir, Err: ErrInTheWay}
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err

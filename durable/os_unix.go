@@ -29,6 +29,10 @@ func Open(root string) (*OS, error) {
 	return &OS{root: r, dirs: map[string]*os.File{}, caps: map[string]Caps{}}, nil
 }
 
+// maxDirs bounds how many directories are held open; a process may have 256
+// descriptors in all.
+const maxDirs = 64
+
 // OS is the operating system's disk below one root. It is not safe for
 // concurrent use.
 type OS struct {
@@ -157,6 +161,12 @@ func (d *OS) Open(name string) (Reader, error) {
 
 // ReadDir implements FS.
 func (d *OS) ReadDir(name string) ([]fs.DirEntry, error) {
+	if len(d.dirs) > maxDirs { // a walk: no other descriptor is in use here
+		for n, f := range d.dirs {
+			f.Close()
+			delete(d.dirs, n)
+		}
+	}
 	dir, err := d.dir(name)
 	if err != nil {
 		return nil, err

@@ -83,8 +83,12 @@ func (b Buffer) Header() []byte { return b.Raw[:b.BodyStart] }
 // Empty reports whether the buffer holds nothing but its template. Anything
 // else an agent may have written, a comment too.
 func (b Buffer) Empty() bool {
-	for _, l := range lines(b.Body()) {
-		if !b.template(strings.TrimSpace(l.text)) {
+	for i, l := range lines(b.Body()) {
+		t := strings.TrimSpace(l.text)
+		if level, _ := heading(t); i == 0 && level == 1 && b.Dialect == Log {
+			continue // the log's own title
+		}
+		if !b.template(t) {
 			return false
 		}
 	}
@@ -99,9 +103,9 @@ func (b Buffer) template(t string) bool {
 	if isActiveTask(t) {
 		return true
 	}
-	if b.Dialect == Log {
-		level, _ := heading(t)
-		return level == 1 || strings.HasPrefix(t, "**Status:**")
+	if status, ok := strings.CutPrefix(t, "**Status:**"); ok && b.Dialect == Log {
+		status = strings.TrimSpace(status)
+		return status == "IDLE" || status == "ACTIVE" || status == "" // more than the word is text
 	}
 	return b.Dialect == Plain && t == Title
 }

@@ -15,7 +15,6 @@ const (
 	AtEnd        = "end"           // after what is there
 	SetClosure   = "closure"       // the closure block itself
 	Late         = "late"          // what a writer added through an old descriptor
-	Remove       = "remove"        // take out a text that stands exactly once
 )
 
 // Change is what is to be placed.
@@ -45,11 +44,6 @@ func Place(c Change, old []byte) (next, added []byte, err error) {
 		next, added = insert(old, len(old), separated(old, c.Text, ""))
 	case Late:
 		next, added = late(old, c.Text)
-	case Remove:
-		if n := bytes.Count(old, c.Text); n != 1 {
-			return nil, nil, fmt.Errorf("the text to take out stands there %d times", n)
-		}
-		next = bytes.Replace(old, c.Text, nil, 1)
 	case SetClosure:
 		next, err = setClosure(old, c.Text)
 	default:

@@ -39,7 +39,7 @@ func (j *Journal) carryOut(p *plan.Plan) error {
 			dirs = appendNew(dirs, path.Dir(s.Path))
 		}
 	}
-	if err := j.syncAll(dirs); err != nil {
+	if err := j.syncPresent(dirs); err != nil {
 		return err
 	}
 	if err := j.drafts(p); err != nil {
@@ -98,7 +98,11 @@ func (j *Journal) land(p *plan.Plan, i int) (again bool, err error) {
 func (j *Journal) absent(p *plan.Plan, i int) (again bool, err error) {
 	s := &p.Steps[i]
 	if !s.Before.Exists() {
-		return false, nil
+		there, err := durable.Exists(j.Disk, s.Path)
+		if err != nil || there {
+			return false, err
+		}
+		return j.stageRemoved(p, i)
 	}
 	if kept, err := durable.Exists(j.Disk, plan.TrashName(Root, p.ID, p.At, i, s.Before)); err != nil || kept {
 		return false, err
@@ -116,6 +120,14 @@ func (j *Journal) absent(p *plan.Plan, i int) (again bool, err error) {
 	if cur == nil || plan.ID(info.ID) != s.Before.File || plan.Hash(cur) != s.Before.Hash {
 		return false, nil // not what it was: carried out
 	}
+	return j.stageRemoved(p, i)
+}
+
+// stageRemoved: the staged file is gone and the step was not carried out. A
+// block is in the plan and is staged again; a whole file is not, and that is
+// said.
+func (j *Journal) stageRemoved(p *plan.Plan, i int) (again bool, err error) {
+	s := &p.Steps[i]
 	if s.Kind == plan.Append || s.Kind == plan.Edit {
 		next, err := j.replan(p, i, nil)
 		return next == replanned, err
@@ -162,10 +174,16 @@ func (j *Journal) commit(p *plan.Plan, i int) (verdict, error) {
 	if err != nil {
 		return look, err
 	}
+	if cur != nil && plan.ID(info.ID) == s.Stage.File {
+		// Both names lead to it: a move by link and unlink was cut in two.
+		return landed, j.Disk.Remove(s.Stage.Name)
+	}
 	if !edited && !s.Before.Exists() && cur == nil {
 		switch err := j.Disk.Move(s.Stage.Name, s.Path); {
 		case errors.Is(err, fs.ErrExist):
 			return look, nil
+		case hopeless(err):
+			return j.conflict(p, i, "target-unfit", err.Error())
 		case err != nil:
 			return look, err
 		}
@@ -175,7 +193,11 @@ func (j *Journal) commit(p *plan.Plan, i int) (verdict, error) {
 		if !j.Disk.Caps(path.Dir(s.Path)).Exchange {
 			return j.replaceByLink(p, i, info)
 		}
-		if err := j.Disk.Exchange(s.Stage.Name, s.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err := j.Disk.Exchange(s.Stage.Name, s.Path)
+		if hopeless(err) { // a mount point, an immutable file
+			return j.conflict(p, i, "target-unfit", err.Error())
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return look, err
 		}
 		return look, nil // and see what came out
@@ -198,6 +220,13 @@ func (j *Journal) settle(p *plan.Plan, i int, info durable.Info) (verdict, error
 	if terr != nil && !errors.Is(terr, fs.ErrNotExist) {
 		return look, terr
 	}
+	if plan.Hash(old) == s.After.Hash {
+		// What was planned, as another object: the workspace was copied, or its
+		// disk has another number since it was mounted anew. What an exchange
+		// takes out is never that. Adopt it.
+		s.Stage.File, s.Back = plan.ID(info.ID), plan.ID{}
+		return look, j.publish(*p)
+	}
 	if s.Back != (plan.ID{}) && plan.ID(info.ID) != s.Back && terr == nil && plan.ID(target.ID) == s.Back {
 		// Swapped back over a newer save: the newer save wins.
 		if err := j.Disk.Exchange(s.Stage.Name, s.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -213,18 +242,6 @@ func (j *Journal) settle(p *plan.Plan, i int, info durable.Info) (verdict, error
 	}
 	if terr == nil && plan.ID(target.ID) == s.Stage.File {
 		return j.swapBack(p, i, info) // somebody saved in between
-	}
-	if plan.Hash(old) == s.After.Hash && terr == nil {
-		cur, _, err := j.read(s.Path)
-		if err != nil && !errors.Is(err, durable.ErrNotRegular) {
-			return look, err
-		}
-		if cur != nil && plan.Hash(cur) == s.Before.Hash {
-			// A copy of the workspace: same content, other objects. Adopt the
-			// staged file.
-			s.Stage.File, s.Back = plan.ID(info.ID), plan.ID{}
-			return look, j.publish(*p)
-		}
 	}
 	return landed, j.draft(p, s, "saved-during-write", old)
 }
@@ -350,6 +367,8 @@ func (j *Journal) replan(p *plan.Plan, i int, tail []byte) (verdict, error) {
 	stale := s.Stage
 	if len(tail) > 0 && s.Kind == plan.Append {
 		s.Text = append(slices.Clone(s.Text), tail...)
+	} else if len(tail) > 0 {
+		s.Tail = append(slices.Clone(s.Tail), tail...)
 	}
 	s.Back = plan.ID{}
 	next := *p
@@ -374,9 +393,6 @@ func (j *Journal) replan(p *plan.Plan, i int, tail []byte) (verdict, error) {
 	if err := j.Disk.SyncDir(dir); err != nil {
 		return look, err
 	}
-	if len(tail) > 0 && s.Kind != plan.Append {
-		next.Notices = append(next.Notices, "written to "+s.Path+" while it was being changed: "+string(tail))
-	}
 	if err := j.publish(next); err != nil {
 		return look, err
 	}
@@ -387,7 +403,17 @@ func (j *Journal) replan(p *plan.Plan, i int, tail []byte) (verdict, error) {
 var errPlace = errors.New("cannot be placed")
 
 func (j *Journal) restage(next *plan.Plan, i int, s *plan.Step, cur []byte, info durable.Info) (string, error) {
-	content, added, err := j.Place(*s, cur)
+	if err := durable.MkdirAll(j.Disk, path.Dir(s.Path), 0o777); err != nil {
+		return "", err
+	}
+	base := cur
+	if len(s.Tail) > 0 { // first what a writer added to it meanwhile
+		var err error
+		if base, _, err = j.Place(plan.Step{Kind: plan.Append, Place: PlaceLate, Text: s.Tail}, cur); err != nil {
+			return "", fmt.Errorf("%w: %w", errPlace, err)
+		}
+	}
+	content, added, err := j.Place(*s, base)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errPlace, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/tieredmem/mem/durable"
@@ -47,7 +48,9 @@ func (j *Journal) drafts(p *plan.Plan) error {
 		if b == nil { // moved on: the draft was durable before that
 			continue
 		}
-		if err := j.writeDraft(p, s, s.To, s.Reason, b); err != nil {
+		if err := j.writeDraft(p, s, s.To, s.Reason, b); hopeless(err) {
+			p.Notices = appendNew(p.Notices, fmt.Sprintf("%s: the review inbox cannot be written (%v); the text is kept in the trash", s.Path, err))
+		} else if err != nil {
 			return err
 		}
 	}
@@ -58,7 +61,25 @@ func (j *Journal) drafts(p *plan.Plan) error {
 func (j *Journal) draft(p *plan.Plan, s *plan.Step, reason string, text []byte) error {
 	name := j.draftName(*p, *s, plan.Hash(text))
 	p.Notices = appendNew(p.Notices, fmt.Sprintf("%s: %s: kept in %s", s.Path, reason, name))
-	return j.writeDraft(p, s, name, reason, text)
+	if err := j.writeDraft(p, s, name, reason, text); !hopeless(err) {
+		return err
+	}
+	p.Notices = appendNew(p.Notices, s.Path+": the review inbox cannot be written; the text is kept in the trash")
+	return nil
+}
+
+// hopeless reports whether trying again cannot help until somebody changes
+// what is there: unlike a full disk, a failing one, or too many open files.
+func hopeless(err error) bool {
+	if err == nil {
+		return false
+	}
+	for _, e := range []error{durable.ErrNotRegular, durable.ErrReserved, durable.ErrInTheWay, syscall.EBUSY, syscall.EPERM, syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.ELOOP, syscall.EISDIR} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return strings.Contains(err.Error(), "path escapes from parent") // os.Root has no error to compare with
 }
 
 func (j *Journal) writeDraft(p *plan.Plan, s *plan.Step, name, reason string, text []byte) error {
@@ -147,10 +168,10 @@ func (j *Journal) clear(p *plan.Plan) error {
 			return err
 		}
 	}
-	if err := j.syncAll(to); err != nil {
+	if err := j.syncPresent(to); err != nil {
 		return err
 	}
-	return j.syncAll(slices.DeleteFunc(from, func(d string) bool { return slices.Contains(to, d) }))
+	return j.syncPresent(slices.DeleteFunc(from, func(d string) bool { return slices.Contains(to, d) }))
 }
 
 // backup moves what a step replaced to the trash and returns where to.

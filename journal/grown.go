@@ -26,7 +26,7 @@ const PlaceLate = "late"
 func (j *Journal) Grown(only string) ([]plan.Plan, error) {
 	var done []plan.Plan
 	var errs []error
-	for _, dir := range j.watched() {
+	for _, dir := range j.watched(only) {
 		entries, err := j.Disk.ReadDir(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -36,7 +36,7 @@ func (j *Journal) Grown(only string) ([]plan.Plan, error) {
 		}
 		for _, e := range entries {
 			t, ok := plan.ParseTrash(path.Join(dir, e.Name()))
-			if !ok || only != "" && t.TxID != only || !j.recent(t.TxID) {
+			if !ok || only != "" && t.TxID != only || only == "" && !j.recent(t.TxID) {
 				continue
 			}
 			p, err := j.late(t)
@@ -50,12 +50,17 @@ func (j *Journal) Grown(only string) ([]plan.Plan, error) {
 	return done, errors.Join(errs...)
 }
 
-func (j *Journal) watched() []string {
-	now, before := plan.TrashDir(Root, j.At), plan.TrashDir(Root, j.At.Add(-watchFor))
-	if now == before {
-		return []string{now}
+// watched are the months to look at: a transaction's own, or, for all of the
+// last day, this one and its neighbours, since clocks are set back too.
+func (j *Journal) watched(only string) []string {
+	if t, ok := plan.IDTime(only); ok {
+		return []string{plan.TrashDir(Root, t)}
 	}
-	return []string{before, now}
+	var out []string
+	for _, t := range []time.Time{j.At.Add(-watchFor), j.At, j.At.AddDate(0, 0, 31)} {
+		out = appendNew(out, plan.TrashDir(Root, t))
+	}
+	return out
 }
 
 func (j *Journal) recent(txid string) bool {
@@ -88,7 +93,14 @@ func (j *Journal) late(t plan.Trashed) (plan.Plan, error) {
 		if err == nil {
 			p.Steps = []plan.Step{{Kind: plan.Append, Path: target, Before: plan.StateOf(cur), Place: PlaceLate, Text: tail, Reason: "late write"}, moved}
 			p.Notices = []string{fmt.Sprintf("%s: %d bytes were written to it after it had been replaced; carried over", target, len(tail))}
-			return j.Run(p)
+			receipt, err := j.Run(p)
+			var open *OpenError
+			if err == nil || errors.As(err, &open) || errors.Is(err, ErrChanged) {
+				return receipt, err
+			}
+			// The current file cannot take it (UTF-16, too large): the review
+			// inbox does.
+			p.Steps = nil
 		}
 	}
 	if !known {

@@ -131,7 +131,8 @@ func (j *Journal) Open() ([]string, error) {
 	}
 	var out []string
 	for _, e := range entries {
-		if id, ok := strings.CutSuffix(e.Name(), ".json"); ok {
+		id, ok := strings.CutSuffix(e.Name(), ".json")
+		if _, ours := plan.IDTime(id); ok && ours && !e.IsDir() {
 			out = append(out, id)
 		}
 	}
@@ -243,6 +244,17 @@ func (j *Journal) prepare(p *plan.Plan, first int) error {
 func (j *Journal) syncAll(dirs []string) error {
 	for _, d := range dirs {
 		if err := j.Disk.SyncDir(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// syncPresent makes directories durable that may have been taken away, with
+// all in them, by their owner.
+func (j *Journal) syncPresent(dirs []string) error {
+	for _, d := range dirs {
+		if err := j.Disk.SyncDir(d); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -368,6 +380,10 @@ func (j *Journal) put(p *plan.Plan, s *plan.Step, content []byte) (string, error
 	for ; ; n++ {
 		name := path.Join(path.Dir(s.Path), fmt.Sprintf(".mem-%s-%d.tmp", p.ID, n))
 		info, err := durable.WriteNew(j.Disk, name, content, perm, like)
+		if errors.Is(err, fs.ErrNotExist) && like != "" {
+			like, perm = "", 0o666 // no such target: carrying it out will find the conflict
+			info, err = durable.WriteNew(j.Disk, name, content, perm, like)
+		}
 		if errors.Is(err, fs.ErrExist) {
 			continue // left by an attempt that a crash ended before its plan
 		}
@@ -441,7 +457,17 @@ func (j *Journal) retire(p plan.Plan) error {
 	if err := durable.MkdirAll(j.Disk, path.Dir(receipt), 0o700); err != nil {
 		return err
 	}
-	if err := j.moveTo(tx, receipt); err != nil {
+	err := j.moveTo(tx, receipt)
+	if errors.Is(err, fs.ErrExist) {
+		// A receipt of that id is there, as another file: this plan came back
+		// from a backup, and has been carried out long since.
+		b, _, rerr := j.read(tx)
+		if rerr != nil {
+			return rerr
+		}
+		err = j.moveTo(tx, plan.TrashName(Root, p.ID, p.At, len(p.Steps)+2000, plan.StateOf(b)))
+	}
+	if err != nil {
 		return err
 	}
 	return j.Disk.SyncDir(path.Dir(receipt))

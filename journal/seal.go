@@ -121,7 +121,14 @@ func (j *Journal) exchangeBuffer(s *plan.Step) error {
 			return err
 		}
 		if plan.ID(info.ID) != s.Stage.File {
-			return nil // exchanged: the sealed text is here
+			b, _, err := j.read(s.Stage.Name)
+			if err != nil {
+				return err
+			}
+			if b == nil || plan.Hash(b) != s.After.Hash {
+				return nil // exchanged: the sealed text is here
+			}
+			s.Stage.File = plan.ID(info.ID) // our template, in a copied workspace
 		}
 		if s.Stage.Name == s.To {
 			err = j.Disk.Exchange(s.To, s.Path)
@@ -149,6 +156,16 @@ func (j *Journal) renameBuffer(s *plan.Step) error {
 	if !there {
 		if _, there, err = j.findSealed(*s); err != nil {
 			return err
+		}
+	} else if a, err := j.Disk.Lstat(s.To); err == nil {
+		// A move by link and unlink may have been cut in two.
+		if b, err := j.Disk.Lstat(s.Path); err == nil && a.ID == b.ID {
+			if err := j.Disk.Remove(s.Path); err != nil {
+				return err
+			}
+			if err := j.Disk.SyncDir(dir); err != nil {
+				return err
+			}
 		}
 	}
 	if !there {
@@ -200,6 +217,29 @@ func (j *Journal) findSealed(s plan.Step) (name string, there bool, err error) {
 			continue
 		}
 		return name, true, nil
+	}
+	if !known {
+		return s.To, false, nil
+	}
+	// By content: in a copied workspace, or on a disk mounted anew, the objects
+	// have other numbers.
+	names := []string{s.To}
+	for _, e := range entries {
+		if e.Name() == stem || strings.HasPrefix(e.Name(), stem+"-") {
+			names = append(names, path.Join(path.Dir(s.Path), e.Name()))
+		}
+	}
+	for _, name := range names {
+		b, _, err := j.read(name)
+		if errors.Is(err, durable.ErrNotRegular) || errors.Is(err, durable.ErrTooLarge) {
+			continue
+		}
+		if err != nil {
+			return s.To, false, err
+		}
+		if _, grown := grownBy(b, s.Before); b != nil && (grown || plan.Hash(b) == s.Before.Hash) {
+			return name, true, nil
+		}
 	}
 	return s.To, false, nil
 }

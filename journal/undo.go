@@ -100,12 +100,43 @@ func (u *undo) step(i int) error {
 // takeOut plans the removal of exactly what an append put in.
 func (u *undo) takeOut(s plan.Step, cur []byte) error {
 	for _, text := range [][]byte{s.Added, s.Text} {
-		if len(text) > 0 && bytes.Count(cur, text) == 1 {
+		if _, err := TakeOut(cur, text); err == nil {
 			u.steps = append(u.steps, plan.Step{Kind: plan.Edit, Path: s.Path, Before: plan.StateOf(cur), Place: PlaceRemove, Text: text})
 			return nil
 		}
 	}
-	return u.no("%s: what was added stands there %d times", s.Path, bytes.Count(cur, s.Text))
+	return u.no("%s: what was added stands there %d times", s.Path, len(whole(cur, s.Text)))
+}
+
+// TakeOut removes a text that stands in b exactly once, in lines of its own.
+func TakeOut(b, text []byte) ([]byte, error) {
+	at := whole(b, text)
+	if len(at) != 1 {
+		return nil, fmt.Errorf("the text to take out stands there %d times", len(at))
+	}
+	return slices.Concat(b[:at[0]], b[at[0]+len(text):]), nil
+}
+
+// whole finds where text stands in b, from the beginning of a line to the end
+// of one.
+func whole(b, text []byte) (at []int) {
+	if len(text) == 0 {
+		return nil
+	}
+	for from := 0; ; {
+		i := bytes.Index(b[from:], text)
+		if i < 0 {
+			return at
+		}
+		i += from
+		end := i + len(text)
+		begins := i == 0 || b[i-1] == '\n' || text[0] == '\n' || text[0] == '\r'
+		ends := end == len(b) || text[len(text)-1] == '\n' || b[end] == '\n' || b[end] == '\r'
+		if begins && ends {
+			at = append(at, i)
+		}
+		from = i + 1
+	}
 }
 
 func (u *undo) moveBack(s plan.Step) error {

@@ -92,6 +92,7 @@ type Step struct {
 	Text  Bytes  `json:"text,omitempty"`  // Append: the block; Edit: its argument
 	Seed  Bytes  `json:"seed,omitempty"`  // Append, Edit: content to start from when the target is absent
 	Stamp string `json:"stamp,omitempty"` // Append, Edit: time the place may need
+	Tail  Bytes  `json:"tail,omitempty"`  // Edit: what a writer added to the target meanwhile
 	Added Bytes  `json:"added,omitempty"` // Append: exactly the bytes that went in, separators included
 
 	Stage   Stage  `json:"stage,omitzero"`
@@ -326,17 +327,16 @@ func (s Step) checkPaths(p Plan) error {
 			}
 		}
 	}
-	engine := func(name string) bool { return name == ".mem" || strings.HasPrefix(name, ".mem/") }
-	trash := func(name string) bool { return strings.HasPrefix(name, ".mem/trash/") }
 	moves := s.Kind == Move || s.Kind == Trash
+	mine := moves && (inTrash(s.Path) || strings.HasPrefix(s.Path, ".mem/tx/") && strings.HasSuffix(s.Path, ".tmp"))
 	switch {
 	case s.Path == "":
 		return errors.New("no path")
-	case engine(s.Path) && !(moves && (trash(s.Path) || strings.HasPrefix(s.Path, ".mem/tx/") && strings.HasSuffix(s.Path, ".tmp"))),
-		engine(s.To) && !trash(s.To), s.Kind == Trash && !trash(s.To), s.Kind == Move && s.To == "", engine(s.Origin):
+	case engines(s.Path) && !mine, engines(s.To) && !inTrash(s.To), s.Kind == Trash && !inTrash(s.To), s.Kind == Move && s.To == "", engines(s.Origin):
 		return fmt.Errorf("%q to %q touches the engine's own files", s.Path, s.To)
 	}
-	if s.Stage.Name != "" && !(s.Kind == Seal && s.Stage.Name == s.To) {
+	sealed := s.Kind == Seal && s.Stage.Name == s.To
+	if s.Stage.Name != "" && !sealed {
 		if path.Dir(s.Stage.Name) != path.Dir(s.Path) || !strings.HasPrefix(path.Base(s.Stage.Name), ".mem-"+p.ID+"-") {
 			return fmt.Errorf("%q is no stage of %q", s.Stage.Name, s.Path)
 		}
@@ -346,6 +346,10 @@ func (s Step) checkPaths(p Plan) error {
 	}
 	return nil
 }
+
+func engines(name string) bool { return name == ".mem" || strings.HasPrefix(name, ".mem/") }
+
+func inTrash(name string) bool { return strings.HasPrefix(name, ".mem/trash/") }
 
 // Decode reads a stored plan. A format this build does not know is an error.
 func Decode(b []byte) (Plan, error) {

@@ -150,10 +150,14 @@ func (w *Workspace) locked(who string, f func() error) (err error) {
 			err = uerr
 		}
 	}()
+	if err := w.ensureFiles(); err != nil {
+		return err
+	}
 	return f()
 }
 
-// ensure makes .mem, or refuses one that a newer mem wrote.
+// ensure makes .mem, which the lock needs, or refuses one that a newer mem
+// wrote.
 func (w *Workspace) ensure() error {
 	info, err := w.Disk.Lstat(journal.Root)
 	switch {
@@ -163,11 +167,15 @@ func (w *Workspace) ensure() error {
 	case !info.Mode.IsDir():
 		return &fs.PathError{Op: "open", Path: journal.Root, Err: errors.New("is not a directory")}
 	default:
-		if ok, err := w.CheckFormat(); ok || err != nil {
-			return err
-		}
+		_, err := w.CheckFormat()
+		return err
 	}
-	if err := durable.MkdirAll(w.Disk, journal.Root, 0o700); err != nil {
+	return durable.MkdirAll(w.Disk, journal.Root, 0o700)
+}
+
+// ensureFiles makes the files in .mem, with the lock held.
+func (w *Workspace) ensureFiles() error {
+	if ok, err := w.CheckFormat(); ok || err != nil {
 		return err
 	}
 	if err := w.engineFile(".gitignore", "*\n"); err != nil {
@@ -239,9 +247,8 @@ func (w *Workspace) Update(who string, f func(m fs.FS) (plan.Plan, error)) (rece
 		if err != nil || receipt.Empty() {
 			return err
 		}
-		late, err := w.journal().Grown(receipt.ID)
-		rec.add(late)
-		return err
+		w.late(&rec, receipt.ID)
+		return nil
 	})
 	return receipt, rec, err
 }
@@ -272,12 +279,27 @@ func (w *Workspace) recoverFirst() (rec Recovered, err error) {
 	if err := w.finish(&rec); err != nil {
 		return rec, err
 	}
-	late, err := w.journal().Grown("")
-	rec.add(late)
-	if err != nil {
+	if err := w.late(&rec, ""); err != nil {
 		return rec, err
 	}
 	return rec, w.leftovers(&rec)
+}
+
+// late carries over what was written late to backups, of one transaction or
+// of all of the last day. What cannot be is told; it is an error only if it
+// left a transaction open.
+func (w *Workspace) late(rec *Recovered, only string) error {
+	receipts, err := w.journal().Grown(only)
+	rec.add(receipts)
+	if err == nil {
+		return nil
+	}
+	rec.Attention = append(rec.Attention, Attention{Path: path.Join(journal.Root, "trash"), Err: err, Why: "late writes could not be carried over: " + err.Error(), Hint: hintOf(err)})
+	var open *journal.OpenError
+	if errors.As(err, &open) {
+		return err
+	}
+	return nil
 }
 
 // finish brings open transactions to their end, oldest first.
@@ -303,6 +325,9 @@ func (w *Workspace) finish(rec *Recovered) error {
 		}
 		rec.Actions = append(rec.Actions, fmt.Sprintf("finished transaction %s (%s)", p.ID, p.Command))
 		rec.add([]plan.Plan{p})
+		if err := w.late(rec, p.ID); err != nil { // however long ago it began
+			return err
+		}
 	}
 	rec.Attention = append(rec.Attention, items...)
 	if len(items) > 0 {
@@ -373,9 +398,7 @@ func (w *Workspace) Recover() (rec Recovered, err error) {
 		if err := w.sweep(&rec); err != nil {
 			return err
 		}
-		late, err := w.journal().Grown("")
-		rec.add(late)
-		if err != nil {
+		if err := w.late(&rec, ""); err != nil {
 			return err
 		}
 		if err := w.leftovers(&rec); err != nil || rec.Clean() {

@@ -117,6 +117,13 @@ func (a *app) rotate(c *rotateCmd, d *buffer.Decision) (plan.Plan, error) {
 			return f(a.ws.View())
 		}
 	}
+	if err == nil && c.Soft && len(s.Pending) == 0 && s.Rotating == "" {
+		// Before recovery, which would take the sentinel for stale.
+		if session := s.Session(a.ws.Rules, a.at); session.Active {
+			*d = buffer.Decision{Lines: s.Buffer.Lines, Limit: a.ws.Rules.Limits.BufferLines, Note: a.ws.Rules.NotePath(a.at), Deferred: session.Reason}
+			return plan.Plan{}, nil
+		}
+	}
 	return a.update(f)
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tieredmem/mem/buffer"
 	"github.com/tieredmem/mem/entry"
+	"github.com/tieredmem/mem/journal"
 	"github.com/tieredmem/mem/plan"
 	"github.com/tieredmem/mem/tiers"
 	"github.com/tieredmem/mem/workspace"
@@ -26,5 +27,9 @@ func features(rules tiers.Rules, at time.Time) workspace.Features {
 }
 
 func place(s plan.Step, old []byte) (next, added []byte, err error) {
+	if s.Place == journal.PlaceRemove {
+		next, err = journal.TakeOut(old, s.Text)
+		return next, nil, err
+	}
 	return entry.Place(entry.Change{Place: s.Place, Text: s.Text, Seed: s.Seed, Stamp: s.Stamp}, old)
 }
