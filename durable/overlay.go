@@ -178,6 +178,9 @@ func (o *overlay) Rename(from, to string) error {
 	if err := o.parent("rename", to); err != nil {
 		return err
 	}
+	if y, err := o.get("rename", to); err == nil && x == y {
+		return nil // two names of one file: rename(2) leaves both
+	}
 	o.names[from], o.names[to] = nil, x
 	return nil
 }

@@ -58,6 +58,25 @@ func TestDisksAgree(t *testing.T) {
 	})
 }
 
+// TestRenameOfTwoNamesOfOneFile: rename(2) leaves both (found by TestDisksAgree).
+func TestRenameOfTwoNamesOfOneFile(t *testing.T) {
+	real, err := durable.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer real.Close()
+	for _, d := range []durable.FS{real, faultfs.New(), durable.Overlay(faultfs.New(), time.Unix(0, 0))} {
+		for _, op := range [][3]string{{"create", "a", ""}, {"link", "a", "b"}, {"rename", "a", "b"}} {
+			if err := apply(d, op[0], op[1], op[2]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := tree(d); got != "a=a b=a " {
+			t.Errorf("%T: %s", d, got)
+		}
+	}
+}
+
 func apply(d durable.FS, op, x, y string) error {
 	switch op {
 	case "create":

@@ -133,6 +133,7 @@ func (j *Journal) stageRemoved(p *plan.Plan, i int) (again bool, err error) {
 		return next == replanned, err
 	}
 	s.Outcome, s.Reason, p.Outcome = plan.Conflict, "stage-removed", plan.Conflict
+	p.Notices = appendNew(p.Notices, s.Path+": not written: somebody removed "+s.Stage.Name+", which held its text")
 	return false, j.publish(*p)
 }
 

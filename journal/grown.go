@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/tieredmem/mem/durable"
@@ -24,30 +25,50 @@ const PlaceLate = "late"
 // appended text to the current file, a rewritten file to the review inbox.
 // It returns the receipts of what it did.
 func (j *Journal) Grown(only string) ([]plan.Plan, error) {
+	names, known := j.kept[only]
+	if !known {
+		var err error
+		if names, err = j.backups(only); err != nil {
+			return nil, err
+		}
+	}
 	var done []plan.Plan
 	var errs []error
+	for _, name := range names {
+		t, ok := plan.ParseTrash(name)
+		if !ok || only == "" && !j.recent(t.TxID) {
+			continue
+		}
+		p, err := j.late(t)
+		if err != nil {
+			errs = append(errs, err)
+		} else if !p.Empty() {
+			done = append(done, p)
+		}
+	}
+	return done, errors.Join(errs...)
+}
+
+// backups lists what may be a backup to look at. A month holds many, so names
+// are sorted out before they are parsed.
+func (j *Journal) backups(only string) (names []string, err error) {
+	since := plan.Stamp(j.At.Add(-watchFor))
 	for _, dir := range j.watched(only) {
 		entries, err := j.Disk.ReadDir(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return done, err
+			return nil, err
 		}
 		for _, e := range entries {
-			t, ok := plan.ParseTrash(path.Join(dir, e.Name()))
-			if !ok || only != "" && t.TxID != only || only == "" && !j.recent(t.TxID) {
-				continue
-			}
-			p, err := j.late(t)
-			if err != nil {
-				errs = append(errs, err)
-			} else if !p.Empty() {
-				done = append(done, p)
+			_, rest, _ := strings.Cut(e.Name(), "-")
+			if strings.HasPrefix(rest, only) && (only != "" || rest >= since) {
+				names = append(names, dir+"/"+e.Name())
 			}
 		}
 	}
-	return done, errors.Join(errs...)
+	return names, nil
 }
 
 // watched are the months to look at: a transaction's own, or, for all of the

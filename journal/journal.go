@@ -48,6 +48,9 @@ type Journal struct {
 	// (at s.To of the plan's first step) to where it belongs. An error that is
 	// ErrUnfit leaves the sealed text set aside for a person.
 	Next func(m fs.FS, p plan.Plan, sealed []byte) (plan.Plan, error)
+
+	month string              // whose directories this run has made
+	kept  map[string][]string // what each plan that this run carried out from the beginning put in the trash
 }
 
 // ErrChanged says that a file was no longer what the feature had read when its
@@ -85,6 +88,10 @@ func (j *Journal) Run(p plan.Plan) (plan.Plan, error) {
 		return p, err
 	}
 	p.ID = id
+	if j.kept == nil {
+		j.kept = map[string][]string{}
+	}
+	j.kept[p.ID] = nil
 	if err := j.prepare(&p, 0); err != nil {
 		j.drop(p)
 		return p, err
@@ -209,11 +216,15 @@ func (e *CorruptError) Mend() string {
 // dirs makes the engine's directories for this run's month.
 func (j *Journal) dirs() error {
 	month := j.At.UTC().Format("2006/01")
+	if month == j.month {
+		return nil
+	}
 	for _, d := range []string{path.Join(Root, "tx"), path.Join(Root, "receipts", month), path.Join(Root, "trash", month)} {
 		if err := durable.MkdirAll(j.Disk, d, 0o700); err != nil {
 			return err
 		}
 	}
+	j.month = month
 	return nil
 }
 
@@ -475,6 +486,11 @@ func (j *Journal) retire(p plan.Plan) error {
 
 // moveTo moves a file; a power cut may have left it under both names.
 func (j *Journal) moveTo(from, to string) error {
+	if id := plan.TrashedBy(to); id != "" {
+		if names, ours := j.kept[id]; ours {
+			j.kept[id] = append(names, to)
+		}
+	}
 	err := j.Disk.Move(from, to)
 	if !errors.Is(err, fs.ErrExist) {
 		return err

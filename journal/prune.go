@@ -21,11 +21,17 @@ func (j *Journal) Prune(dir string, pick func(name string) bool) error {
 		return err
 	}
 	for _, y := range years {
+		if !y.IsDir() {
+			continue
+		}
 		months, err := j.Disk.ReadDir(path.Join(dir, y.Name()))
 		if err != nil {
 			return err
 		}
 		for _, m := range months {
+			if !m.IsDir() {
+				continue
+			}
 			if err := j.pruneMonth(path.Join(dir, y.Name(), m.Name()), pick); err != nil {
 				return err
 			}

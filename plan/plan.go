@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -220,6 +221,14 @@ func TrashName(root, txid string, at time.Time, n int, s State) string {
 	return path.Join(TrashDir(root, at), fmt.Sprintf("%s-%s-%d-%d", s.Hash, txid, n, s.Size))
 }
 
+// TrashedBy tells which transaction put a path in the trash, or "".
+func TrashedBy(name string) string {
+	if t, ok := ParseTrash(name); ok && inTrash(name) {
+		return t.TxID
+	}
+	return ""
+}
+
 // ParseTrash splits a path in the trash; ok is false for any other name.
 func ParseTrash(name string) (t Trashed, ok bool) {
 	t.Path = name
@@ -228,11 +237,11 @@ func ParseTrash(name string) (t Trashed, ok bool) {
 		return t, false
 	}
 	t.Hash, t.TxID = parts[0], parts[1]+"-"+parts[2]
-	if _, err := fmt.Sscanf(parts[3]+" "+parts[4], "%d %d", &t.N, &t.Size); err != nil {
-		return t, false
-	}
+	var nerr, serr error
+	t.N, nerr = strconv.Atoi(parts[3])
+	t.Size, serr = strconv.ParseInt(parts[4], 10, 64)
 	_, ok = IDTime(t.TxID)
-	return t, ok
+	return t, ok && nerr == nil && serr == nil
 }
 
 // Bytes is text that is kept exactly. JSON carries it as a string where that

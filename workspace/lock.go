@@ -32,18 +32,40 @@ func (l *fileLock) Lock(ctx context.Context, who string) error {
 	if info, err := os.Lstat(l.path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file", l.path)
 	}
-	l.f = flock.New(l.path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
-	ok, err := l.f.TryLock()
-	if err == nil && !ok {
-		ok, err = l.f.TryLockContext(ctx, lockPoll)
+	for n := 0; ; n++ {
+		if n > 0 && ctx.Err() != nil {
+			return &LockedError{l.holder()}
+		}
+		l.f = flock.New(l.path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+		ok, err := l.f.TryLock()
+		if err == nil && !ok {
+			ok, err = l.f.TryLockContext(ctx, lockPoll)
+		}
+		if errors.Is(err, context.DeadlineExceeded) || err == nil && !ok {
+			return &LockedError{l.holder()}
+		}
+		if err != nil {
+			return err
+		}
+		if l.named() {
+			return l.note(who)
+		}
+		// Somebody deleted the file while we waited: others will lock its
+		// successor, and so must we.
+		if err := l.f.Unlock(); err != nil {
+			return err
+		}
 	}
-	if errors.Is(err, context.DeadlineExceeded) || err == nil && !ok {
-		return &LockedError{l.holder()}
-	}
+}
+
+// named reports whether what is locked is what the name leads to.
+func (l *fileLock) named() bool {
+	mine, err := l.f.Stat()
 	if err != nil {
-		return err
+		return false
 	}
-	return l.note(who)
+	now, err := os.Stat(l.path)
+	return err == nil && os.SameFile(mine, now)
 }
 
 // note writes who holds the lock into it.

@@ -59,6 +59,8 @@ type Workspace struct {
 	At       time.Time
 	Host     string
 	Features Features
+
+	j *journal.Journal
 }
 
 // LockedError says that another process held the lock for too long.
@@ -119,7 +121,11 @@ type Recovered struct {
 func (r Recovered) Clean() bool { return len(r.Actions) == 0 && len(r.Attention) == 0 }
 
 func (w *Workspace) journal() *journal.Journal {
-	return &journal.Journal{Disk: w.Disk, Review: w.Rules.Review, At: w.At, Host: w.Host, Place: w.Features.Place, Next: w.next}
+	if w.j == nil {
+		w.j = &journal.Journal{Disk: w.Disk, Review: w.Rules.Review, At: w.At, Host: w.Host, Place: w.Features.Place, Next: w.next}
+	}
+	w.j.At = w.At
+	return w.j
 }
 
 // next turns what a feature says of unfit text into the journal's word for it.

@@ -122,13 +122,19 @@ func (a *app) receiptIDs(limit int) ([]string, error) {
 	var out []string
 	err := eachMonth(a.ws.Disk, path.Join(journal.Root, "receipts"), func(dir string, entries []fs.DirEntry) bool {
 		for _, e := range slices.Backward(entries) {
-			if id, ok := strings.CutSuffix(e.Name(), ".json"); ok && len(out) < limit {
+			if id, ok := receiptID(e); ok && len(out) < limit {
 				out = append(out, id)
 			}
 		}
 		return len(out) < limit
 	})
 	return out, err
+}
+
+func receiptID(e fs.DirEntry) (string, bool) {
+	id, ok := strings.CutSuffix(e.Name(), ".json")
+	_, ours := plan.IDTime(id)
+	return id, ok && ours && !e.IsDir()
 }
 
 // eachMonth walks YYYY/MM directories from the newest to the oldest until f
@@ -189,7 +195,7 @@ func (a *app) receipt(id string) (plan.Plan, bool, error) {
 	}
 	err = eachMonth(a.ws.Disk, path.Join(journal.Root, "receipts"), func(_ string, entries []fs.DirEntry) bool {
 		for _, e := range entries {
-			if full, ok := strings.CutSuffix(e.Name(), ".json"); ok {
+			if full, ok := receiptID(e); ok {
 				fits(full)
 			}
 		}

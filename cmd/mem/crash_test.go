@@ -194,6 +194,7 @@ func checkReceipts(d *faultfs.Disk) (bad []string) {
 		for _, s := range p.Steps {
 			text, there := d.Text(s.Path)
 			switch {
+			case s.Reason == "stage-removed": // there is nothing to keep
 			case s.Outcome == plan.Conflict && s.Kind != plan.Seal && s.Kind != plan.Move:
 				if _, ok := d.Text(s.To); !ok && s.Stage.Name != "" {
 					bad = append(bad, "6 a conflict without its draft")

@@ -14,6 +14,7 @@ import (
 	"hash/maphash"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -429,6 +430,9 @@ func (d *Disk) rename(op, from, to string) error {
 	if err := d.parent(op, to); err != nil {
 		return err
 	}
+	if d.cur[to] == n {
+		return nil // two names of one file: rename(2) leaves both
+	}
 	delete(d.cur, from)
 	d.cur[to] = n
 	fd, td := path.Dir(from), path.Dir(to)
@@ -537,4 +541,23 @@ func (d *Disk) Forget(dir string) {
 		}
 	}
 	d.Settle()
+}
+
+// Renumber gives every file another inode number, as a copy of the tree or a
+// disk mounted anew has. What was not durable becomes so.
+func (d *Disk) Renumber() {
+	d.Settle()
+	names := slices.Sorted(maps.Keys(d.cur))
+	fresh := map[*node]*node{}
+	for _, name := range names {
+		n := d.cur[name]
+		if fresh[n] == nil {
+			c := *n
+			d.next++
+			c.id = d.next
+			fresh[n] = &c
+		}
+		d.cur[name] = fresh[n]
+	}
+	d.dur = maps.Clone(d.cur)
 }
