@@ -111,3 +111,9 @@ func (f FileInfo) Mode() fs.FileMode  { return f.I.Mode }
 func (f FileInfo) ModTime() time.Time { return f.I.ModTime }
 func (f FileInfo) IsDir() bool        { return f.I.Mode.IsDir() }
 func (f FileInfo) Sys() any           { return f.I }
+
+// Links is how many names lead to the file.
+func (f FileInfo) Links() uint64 { return f.I.Links }
+
+// FileID names the file object: its device and inode number.
+func (f FileInfo) FileID() (dev, ino uint64) { return f.I.ID.Dev, f.I.ID.Ino }

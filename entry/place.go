@@ -14,7 +14,12 @@ const (
 	ActiveTask   = "active-task"   // a line in the working buffer
 	AtEnd        = "end"           // after what is there
 	SetClosure   = "closure"       // the closure block itself
+	AtLine       = "line"          // lines after what is there, without a blank one between
 	Late         = "late"          // what a writer added through an old descriptor
+	ClosureLast  = "closure-last"  // a closure block that text stands after, put last
+	Verified     = "verified"      // last_verified in the header
+	TakeLessons  = "take-lessons"  // entries out of a SCRATCH file
+	MarkPromoted = "mark-promoted" // where an entry's durable home is
 )
 
 // Change is what is to be placed.
@@ -42,8 +47,22 @@ func Place(c Change, old []byte) (next, added []byte, err error) {
 		next, added = underTask(old, c.Text, c.Stamp)
 	case AtEnd:
 		next, added = insert(old, len(old), separated(old, c.Text, ""))
+	case AtLine:
+		add := c.Text
+		if len(old) > 0 && old[len(old)-1] != '\n' {
+			add = append([]byte(EOL(old)), add...)
+		}
+		next, added = insert(old, len(old), add)
 	case Late:
 		next, added = late(old, c.Text)
+	case ClosureLast:
+		next, err = closureLast(old)
+	case Verified:
+		next = setVerified(old, string(c.Text))
+	case TakeLessons:
+		next, err = takeLessons(old, c.Text)
+	case MarkPromoted:
+		next, err = markPromoted(old, c.Text)
 	case SetClosure:
 		next, err = setClosure(old, c.Text)
 	default:

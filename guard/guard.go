@@ -1,8 +1,11 @@
-// Package guard looks for what has no place in memory: credentials.
+// Package guard looks for what has no place in memory: credentials, hidden
+// text, and text that wants to give an agent orders.
 //
-// [Secrets] returns the findings in a text, each with its rule and place, the
-// value itself never. The rules are few and narrow: a finding stops a note, so
-// identifiers, hashes and documented example keys must pass.
+// [Secrets], [Hidden] and [Injection] return the findings in a text, each with
+// its rule and place; a credential itself never. The rules are few and narrow:
+// a finding stops a note or sends a handoff to a person, so identifiers, hashes
+// and documented example keys must pass. They are tripwires: what keeps memory
+// safe is that little is taken over unread, with its origin, and can be undone.
 package guard
 
 import (
@@ -46,26 +49,30 @@ var rules = []rule{
 	{"assigned-secret", []string{"pass", "secret", "token", "api_key", "apikey", "api-key"}, `(?i)\b[a-z0-9_.-]*(?:password|passwd|secret|token|api[_-]?key)["']?\s*[:=]\s*["']?([A-Za-z0-9+/_.~!@#$%^&*-]{8,})`, 3},
 }
 
-var compiled = sync.OnceValue(func() []*regexp.Regexp {
-	out := make([]*regexp.Regexp, len(rules))
+// compiled holds the patterns that were needed; most runs need none.
+var compiled = func() []func() *regexp.Regexp {
+	out := make([]func() *regexp.Regexp, len(rules))
 	for i, r := range rules {
-		out[i] = regexp.MustCompile(r.pattern)
+		out[i] = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(r.pattern) })
 	}
 	return out
-})
+}()
 
 // examples are words that mark a value as no real one.
 var examples = []string{"example", "xxxx", "your", "changeme", "placeholder", "redacted", "dummy", "<", "…", "...", "****", "${", "{{"}
 
 // Secrets returns what in the text looks like a credential.
 func Secrets(text []byte) []Finding {
+	if !suspicious(text) {
+		return nil
+	}
 	var out []Finding
 	lower := bytes.ToLower(text)
 	for i, r := range rules {
 		if !near(text, lower, r) {
 			continue
 		}
-		for _, m := range compiled()[i].FindAllSubmatchIndex(text, -1) {
+		for _, m := range compiled[i]().FindAllSubmatchIndex(text, -1) {
 			start, end := m[0], m[1]
 			value := string(text[start:end])
 			if len(m) > 2 && m[2] >= 0 {

@@ -74,6 +74,7 @@ var setters = map[string]func(*Rules, node) error{
 	"handoffs.inboxes":      func(r *Rules, n node) error { return n.strings(&r.Handoffs.Inboxes) },
 	"handoffs.discover":     setDiscover,
 	"projects":              setProjects,
+	"checks":                setChecks,
 	"extractor":             func(r *Rules, n node) error { return n.strings(&r.Extractor) },
 	"git.commit":            func(r *Rules, n node) error { return n.bool(&r.GitCommit) },
 }
@@ -116,7 +117,7 @@ func ParseConfig(name string, b []byte) (Config, error) {
 	}
 	for _, v := range c.Values {
 		if _, ok := setters[v.Key]; !ok {
-			return c, &ConfigError{name, v.Line, fmt.Sprintf("unknown key %q", v.Key), fmt.Sprintf("did you mean %q? mem config lists every key", nearest(v.Key, Keys()))}
+			return c, &ConfigError{name, v.Line, fmt.Sprintf("unknown key %q", v.Key), fmt.Sprintf("did you mean %q? mem config lists every key", Nearest(v.Key, Keys()))}
 		}
 		// Each value is checked here, on scratch rules, so that a file is
 		// refused whole whoever may use it.
@@ -308,6 +309,27 @@ func setTags(r *Rules, n node) error {
 	return nil
 }
 
+// Severities of a health check, and its absence.
+var severities = []string{"fail", "warn", "info", "off"}
+
+func setChecks(r *Rules, n node) error {
+	if n.kind != mapping {
+		return errors.New("is not a list of severities by check")
+	}
+	all := map[string]string{}
+	for k, v := range r.Checks {
+		all[k] = v
+	}
+	for _, f := range n.fields {
+		if f.value.kind != scalar || !slices.Contains(severities, f.value.text) {
+			return fmt.Errorf("%s is none of %s", f.key, strings.Join(severities, ", "))
+		}
+		all[f.key] = f.value.text
+	}
+	r.Checks = all
+	return nil
+}
+
 func setProjects(r *Rules, n node) error {
 	if n.kind != mapping {
 		return errors.New("is not a list of directories by name")
@@ -356,7 +378,9 @@ func setDiscover(r *Rules, n node) error {
 }
 
 // nearest is the known word with the smallest edit distance.
-func nearest(s string, known []string) string {
+// Nearest returns the known name that is most like s; of dotted ones also by
+// their last part.
+func Nearest(s string, known []string) string {
 	best, least := "", 1<<30
 	for _, k := range known {
 		d := distance(s, k)

@@ -202,7 +202,7 @@ func (r Rules) values() map[string]string {
 		"ttl.notes": Age(r.TTL.Notes), "ttl.lessons": Age(r.TTL.Lessons), "ttl.verified": Age(r.TTL.Verified),
 		"ttl.abandoned_buffer": Age(r.TTL.AbandonedBuffer), "ttl.processed": Age(r.TTL.Processed),
 		"tags": byName(tags), "handoffs.host": host, "handoffs.inboxes": list(r.Handoffs.Inboxes), "handoffs.discover": list(discover),
-		"projects": byName(r.Projects), "extractor": list(r.Extractor), "git.commit": fmt.Sprint(r.GitCommit),
+		"projects": byName(r.Projects), "checks": byName(r.Checks), "extractor": list(r.Extractor), "git.commit": fmt.Sprint(r.GitCommit),
 	}
 }
 

@@ -10,6 +10,7 @@ package tiers
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +47,21 @@ type Layout struct {
 	Review  string              `yaml:"review"`  // the review inbox
 	TTL     int                 `yaml:"ttl_notes"`
 	Tiers   map[string][]string `yaml:"tiers"`
+	Tagged  []string            `yaml:"tagged"` // files that carry tags, and in WARM a verification date
+	Checks  map[string]string   `yaml:"checks"` // health check → fail, warn, info or off, where not the usual
+	Load    HostLoad            `yaml:"load"`
+}
+
+// HostLoad is what the layout's host puts into a session by itself, and where
+// it cuts. Zero: nothing is known of a host.
+type HostLoad struct {
+	Files           []string `yaml:"files"` // in this order
+	FileCharacters  int      `yaml:"file_characters"`
+	TotalCharacters int      `yaml:"total_characters"`
+	NoteDays        int      `yaml:"note_days"` // daily notes of so many days up to today
+	NoteCharacters  int      `yaml:"note_characters"`
+	NotesCharacters int      `yaml:"notes_characters"` // of all notes together
+	NoteBytes       int      `yaml:"note_bytes"`       // larger notes are skipped
 }
 
 // Hot is the always-loaded file and its budget.
@@ -93,11 +109,18 @@ type Detect struct {
 
 // File is rules.yaml as decoded.
 type File struct {
-	Tags    map[string][]string `yaml:"tags"`
-	Limits  Limits              `yaml:"limits"`
-	TTL     map[string]int      `yaml:"ttl"` // hours
-	Layouts map[string]Layout   `yaml:"layouts"`
-	Detect  []Detect            `yaml:"detect"`
+	Tags   map[string][]string `yaml:"tags"`
+	Limits Limits              `yaml:"limits"`
+	TTL    map[string]int      `yaml:"ttl"` // hours
+	// Owners says where a fact of a kind has its one home.
+	Owners map[string]string `yaml:"owners"`
+	// NotMemory are base names that are no memory files, Leave directories that
+	// are never looked into.
+	NotMemory []string `yaml:"not_memory"`
+	Leave     []string `yaml:"leave"`
+
+	Layouts map[string]Layout `yaml:"layouts"`
+	Detect  []Detect          `yaml:"detect"`
 }
 
 // Rules are the effective rules of one workspace.
@@ -139,6 +162,87 @@ func (r Rules) Day(at time.Time) string { return at.In(r.Location).Format(time.D
 // NotePath is the daily note of an instant's local day.
 func (r Rules) NotePath(at time.Time) string {
 	return strings.ReplaceAll(r.Note, "{date}", r.Day(at))
+}
+
+// Owners says where a fact of a kind has its one home; {topic} is to be filled
+// in (source: tiered memory, "Canonical Owner Rule").
+func Owners() map[string]string { return rules.Owners }
+
+// Owner reports whether a file is the one home of some kind of fact.
+func Owner(name string) bool {
+	for _, file := range rules.Owners {
+		pattern := strings.ReplaceAll(file, "{topic}", "*")
+		if doublestar.MatchUnvalidated(pattern, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// Enter reports whether a directory may hold memory: hidden ones, the review
+// inbox and other tools' do not.
+func (r Rules) Enter(dir string) bool {
+	if dir == "." || dir == r.Scratch.Dir {
+		return true
+	}
+	base := path.Base(dir)
+	if strings.HasPrefix(base, ".") || dir == r.Review || slices.Contains(rules.Leave, base) {
+		return false
+	}
+	return strings.Contains(dir, "/") || r.Top(dir)
+}
+
+// In returns TierOf for the files of one directory: the patterns are matched
+// against the directory once. tagged reports whether a file carries tags.
+func (r Rules) In(dir string) func(base string) (t Tier, tagged bool) {
+	type rule struct {
+		tier Tier
+		base string
+	}
+	var fits []rule
+	split := func(tier Tier, pattern string) {
+		d, b := path.Split(pattern)
+		d = path.Clean(d)
+		if d == dir || doublestar.MatchUnvalidated(d, dir) {
+			fits = append(fits, rule{tier, b})
+		}
+	}
+	if slices.Contains(r.Notes, dir) {
+		fits = append(fits, rule{COLD, ""})
+	}
+	for _, t := range Tiers {
+		for _, p := range r.Layout.Tiers[string(t)] {
+			split(t, p)
+		}
+	}
+	const carries = "tagged"
+	for _, p := range r.Tagged {
+		split(carries, p)
+	}
+	return func(base string) (tier Tier, tagged bool) {
+		if !strings.HasSuffix(base, ".md") || slices.Contains(rules.NotMemory, base) {
+			return "", false
+		}
+		for _, f := range fits {
+			var ok bool
+			switch f.base {
+			case "":
+				_, ok = NoteDay(base)
+			case "*.md":
+				ok = true
+			default:
+				ok = f.base == base || doublestar.MatchUnvalidated(f.base, base)
+			}
+			switch {
+			case !ok:
+			case f.tier == carries:
+				tagged = true
+			case tier == "":
+				tier = f.tier
+			}
+		}
+		return tier, tagged
+	}
 }
 
 // TierOf tells which tier a path belongs to; "" for none. A daily note is COLD

@@ -85,6 +85,7 @@ func commands() []command {
 	return []command{
 		{"init", "Make a workspace, or fill in what one lacks.", "daily", &initCmd{}},
 		{"status", "Show the workspace on one screen.", "daily", &statusCmd{}},
+		{"health", "Check what must hold before an agent relies on memory.", "daily", &healthCmd{}},
 		{"note", "Add a line to the working buffer.", "daily", &noteCmd{}},
 		{"rotate", "Move the working buffer into today's note.", "daily", &rotateCmd{}},
 		{"close", "Set the closure block of today's note.", "daily", &closeCmd{}},
@@ -94,6 +95,8 @@ func commands() []command {
 		{"diff", "Show what a transaction changed.", "safety", &diffCmd{}},
 		{"undo", "Take a transaction back.", "safety", &undoCmd{}},
 		{"trash", "List, restore or prune what was removed or replaced.", "safety", &trashCmd{}},
+		{"verify", "Stamp today as last_verified, after a real check.", "daily", &verifyCmd{}},
+		{"tags", "Show which files carry which tags.", "daily", &tagsCmd{}},
 		{"config", "Show every setting and where it comes from.", "setup", &configCmd{}},
 		{"trust", "Let this workspace's mem.yaml run programs and reach outside.", "setup", &trustCmd{}},
 		{"completion", "Print a shell's completion script.", "setup", &completionCmd{}},

@@ -27,11 +27,17 @@ var may = map[string][]string{
 	"journal":         {"plan", "durable"},
 	"workspace":       {"tiers", "plan", "durable", "journal"},
 	"buffer":          {"tiers", "entry", "plan"},
+	"walk":            {},
+	"health":          {"tiers", "entry", "plan", "guard", "walk"},
+	"lessons":         {"tiers", "entry", "plan"},
+	"archive":         {"tiers", "entry", "plan"},
+	"review":          {"tiers", "entry", "plan", "health", "archive", "lessons", "buffer"},
+	"schedule":        {},
 }
 
 // features never reach these, not even through others.
 var (
-	features = []string{"tiers", "plan", "entry", "guard", "buffer"}
+	features = []string{"tiers", "plan", "entry", "guard", "buffer", "walk", "health", "lessons", "archive", "review", "schedule"}
 	never    = []string{
 		module + "durable", module + "journal", module + "workspace",
 		"github.com/alecthomas/kong", "github.com/gofrs/flock", "github.com/rs/zerolog",
