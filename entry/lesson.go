@@ -301,8 +301,16 @@ func bulletLesson(line []byte, start, n int) Lesson {
 		l.ID, l.Day = id, idDay(id)
 		t = strings.TrimLeft(strings.TrimPrefix(rest, "]"), " \t:—–-|")
 	}
-	l.Title = t
+	l.Title = withoutMark(t)
 	return l
+}
+
+// withoutMark cuts what MarkPromoted wrote behind an entry's text.
+func withoutMark(s string) string {
+	if i := strings.Index(s, " #promoted:"); i >= 0 {
+		return strings.TrimSpace(s[:i])
+	}
+	return s
 }
 
 func cutFold(s, prefix string) (string, bool) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -11,6 +12,7 @@ import (
 // a step whose target changed can be planned again after a crash.
 const (
 	AboveClosure = "above-closure" // a block in a daily note
+	WithClosure  = "with-closure"  // the same, and a closure block where there is none
 	ActiveTask   = "active-task"   // a line in the working buffer
 	AtEnd        = "end"           // after what is there
 	SetClosure   = "closure"       // the closure block itself
@@ -27,7 +29,7 @@ type Change struct {
 	Place string
 	Text  []byte
 	Seed  []byte // what to start from where the file is absent or empty
-	Stamp string // ActiveTask: the new last_active
+	Stamp string // ActiveTask: the new last_active; WithClosure: the day
 }
 
 // Place computes a file's next content from what it holds now (nil: absent),
@@ -43,16 +45,19 @@ func Place(c Change, old []byte) (next, added []byte, err error) {
 	switch c.Place {
 	case AboveClosure:
 		next, added = aboveClosure(old, c.Text)
+	case WithClosure:
+		text := c.Text
+		if _, ok := FindClosure(old); !ok {
+			eol := EOL(old)
+			text = append(append(slices.Clone(text), eol...), Closure{Updated: c.Stamp}.Text(eol)...)
+		}
+		next, added = aboveClosure(old, text)
 	case ActiveTask:
 		next, added = underTask(old, c.Text, c.Stamp)
 	case AtEnd:
 		next, added = insert(old, len(old), separated(old, c.Text, ""))
 	case AtLine:
-		add := c.Text
-		if len(old) > 0 && old[len(old)-1] != '\n' {
-			add = append([]byte(EOL(old)), add...)
-		}
-		next, added = insert(old, len(old), add)
+		next, added = insert(old, len(old), underList(old, c.Text))
 	case Late:
 		next, added = late(old, c.Text)
 	case ClosureLast:
@@ -95,6 +100,20 @@ func separated(above, text []byte, after string) []byte {
 	}
 	out = append(out, text...)
 	return append(out, after...)
+}
+
+// underList is lines with what must stand before them at the end of a file:
+// nothing after a list, a blank line after other text.
+func underList(old, text []byte) []byte {
+	last := bytes.TrimRight(old, "\r\n")
+	last = last[bytes.LastIndexByte(last, '\n')+1:]
+	if len(last) == 0 || !bytes.ContainsAny(last[:1], "-*+ \t") {
+		return separated(old, text, "")
+	}
+	if old[len(old)-1] != '\n' {
+		return append([]byte(EOL(old)), text...)
+	}
+	return text
 }
 
 func aboveClosure(old, block []byte) (next, added []byte) {

@@ -133,12 +133,17 @@ func safe(s string) string {
 // should a power cut leave a rename by halves, has its source synced after.
 func (j *Journal) clear(p *plan.Plan) error {
 	var to, from []string
+	before := p.Outcome
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if s.Kind == plan.Move || s.Kind == plan.Trash {
 			src, err := j.moveStep(p, s)
 			if err != nil {
 				return err
+			}
+			if s.Outcome == plan.Conflict {
+				before = ""
+				continue
 			}
 			to = appendNew(to, path.Dir(s.To))
 			if s.Origin == "" {
@@ -161,6 +166,11 @@ func (j *Journal) clear(p *plan.Plan) error {
 		if s.Before.Exists() || s.Outcome == plan.Conflict {
 			// Also when a run before a crash moved them: it may not have synced.
 			to = appendNew(to, plan.TrashDir(Root, p.At))
+		}
+	}
+	if before == "" { // the receipt must tell of what did not move
+		if err := j.publish(*p); err != nil {
+			return err
 		}
 	}
 	if p.Sign != "" {
@@ -207,36 +217,43 @@ func (j *Journal) backup(p *plan.Plan, i int, name string) (string, error) {
 // moveStep carries out a Move or Trash step and returns the source's name.
 func (j *Journal) moveStep(p *plan.Plan, s *plan.Step) (string, error) {
 	src := s.Path
-	there, err := durable.Exists(j.Disk, src)
-	if err != nil {
-		return src, err
-	}
 	if p.Steps[0].Kind == plan.Seal && s.Path == p.Steps[0].To {
-		if src, there, err = j.findSealed(p.Steps[0]); err != nil {
-			return src, err
+		var there bool
+		var err error
+		if src, there, err = j.findSealed(p.Steps[0]); err != nil || !there {
+			return s.Path, err // moved before a crash, or taken away by its owner
 		}
 	}
-	if !there {
-		return s.Path, nil // moved before a crash, or taken away by its owner
+	err := j.moveTo(src, s.To)
+	if errors.Is(err, fs.ErrNotExist) {
+		// Either it is gone, or the directory that it goes to is.
+		if err := durable.MkdirAll(j.Disk, path.Dir(s.To), permFor(s.To)); err != nil && !refuses(err) {
+			return src, err
+		}
+		err = j.moveTo(src, s.To)
 	}
-	if err := durable.MkdirAll(j.Disk, path.Dir(s.To), permFor(s.To)); err != nil {
-		return src, err
-	}
-	err = j.moveTo(src, s.To)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case err == nil || errors.Is(err, fs.ErrNotExist):
 		return src, nil
 	case errors.Is(err, fs.ErrExist):
 		if info, lerr := j.Disk.Lstat(src); lerr == nil && s.Before.File != (plan.ID{}) && plan.ID(info.ID) != s.Before.File {
 			return src, nil // ours moved before a crash; this is a newer file of that name
 		}
 		s.Outcome, s.Reason, p.Outcome = plan.Conflict, "destination-exists", plan.Conflict
-		return src, j.publish(*p)
 	case isCrossDevice(err):
 		return src, j.moveAcross(p, src, s.To)
+	case s.Kind == plan.Move && refuses(err):
+		// It stays where it is; the others go on.
+		s.Outcome, s.Reason, p.Outcome = plan.Conflict, "cannot-move: "+err.Error(), plan.Conflict
+	default:
+		return src, err
 	}
-	return src, err
+	return src, nil
 }
+
+// refuses reports whether a move was refused for what the files and directories
+// are, not for a passing trouble.
+func refuses(err error) bool { return hopeless(err) || errors.Is(err, fs.ErrPermission) }
 
 // moveAcross moves a file to another file system: copy, verify, then the
 // original to the trash, or away if the trash is where it went.

@@ -49,6 +49,7 @@ type Journal struct {
 	// ErrUnfit leaves the sealed text set aside for a person.
 	Next func(m fs.FS, p plan.Plan, sealed []byte) (plan.Plan, error)
 
+	made  string              // the directory that was made for the last move
 	month string              // whose directories this run has made
 	kept  map[string][]string // what each plan that this run carried out from the beginning put in the trash
 }
@@ -327,7 +328,13 @@ func (j *Journal) stage(p *plan.Plan, i int) (string, error) {
 		if s.Kind == plan.Trash {
 			s.To = plan.TrashName(Root, p.ID, p.At, i, s.Before)
 		}
-		return "", durable.MkdirAll(j.Disk, path.Dir(s.To), permFor(s.To))
+		if dir := path.Dir(s.To); dir != j.made { // moves come in rows; moveStep makes it anew if it must
+			if err := durable.MkdirAll(j.Disk, dir, permFor(s.To)); err != nil && !(s.Kind == plan.Move && refuses(err)) {
+				return "", err
+			}
+			j.made = dir
+		}
+		return "", nil
 	case plan.Seal:
 		return j.stageSeal(p, s)
 	case plan.Append, plan.Edit:

@@ -272,6 +272,28 @@ func (w *Workspace) run(f func(m fs.FS) (plan.Plan, error)) (plan.Plan, error) {
 	}
 }
 
+// Record replaces one of the engine's own small files, such as a job's record,
+// whole or not at all.
+func (w *Workspace) Record(who, name string, b []byte) error {
+	return w.locked(who, func() error {
+		full := path.Join(journal.Root, name)
+		if err := durable.MkdirAll(w.Disk, path.Dir(full), 0o700); err != nil {
+			return err
+		}
+		tmp := full + ".tmp"
+		if err := w.Disk.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if _, err := durable.WriteNew(w.Disk, tmp, b, 0o600, ""); err != nil {
+			return err
+		}
+		if err := w.Disk.Rename(tmp, full); err != nil {
+			return err
+		}
+		return w.Disk.SyncDir(path.Dir(full))
+	})
+}
+
 func (r *Recovered) add(receipts []plan.Plan) {
 	for _, p := range receipts {
 		r.Receipts = append(r.Receipts, p)
