@@ -10,8 +10,6 @@ import (
 	"unicode/utf8"
 )
 
-func slicesSort(s []string) { slices.Sort(s) }
-
 // fact is a list item or paragraph by the hash of its folded text.
 type fact struct {
 	hash uint64
@@ -161,7 +159,10 @@ func fold(out, text []byte) (words int, folded []byte) {
 // pairs calls f for each fact that stands in a second file.
 func pairs(facts []fact, refs []string, f func(first, again fact)) {
 	slices.SortFunc(facts, func(a, b fact) int {
-		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(refs[a.ref], refs[b.ref]), cmp.Compare(a.line, b.line))
+		if a.hash != b.hash {
+			return cmp.Compare(a.hash, b.hash)
+		}
+		return cmp.Or(cmp.Compare(refs[a.ref], refs[b.ref]), cmp.Compare(a.line, b.line))
 	})
 	for i := 0; i < len(facts); {
 		j := i + 1

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -25,6 +26,7 @@ type file struct {
 	base   string
 	tier   tiers.Tier
 	tagged bool
+	day    string // of an active daily note
 	body   []byte
 }
 
@@ -42,9 +44,12 @@ func (f *file) most(s Severity, check string, line int, format string, args ...a
 func (p *pass) visit(i int, v *walk.File) {
 	w := &p.workers[i]
 	if v.Dir != w.dir || w.in == nil {
-		w.dir, w.in = v.Dir, p.rules.In(v.Dir)
+		w.dir, w.in, w.daily = v.Dir, p.rules.In(v.Dir), slices.Contains(p.rules.Notes, v.Dir)
 	}
-	f := file{p: p, w: w, path: v.Path(), dir: v.Dir, base: v.Base, body: v.Body}
+	f := file{p: p, w: w, path: v.Base, dir: v.Dir, base: v.Base, body: v.Body}
+	if v.Dir != "." {
+		f.path = v.Dir + "/" + v.Base
+	}
 	f.tier, f.tagged = w.in(v.Base)
 	if v.Mode.IsDir() {
 		if !errors.Is(v.Err, fs.ErrNotExist) {
@@ -56,8 +61,16 @@ func (p *pass) visit(i int, v *walk.File) {
 	if oddName(v.Base) {
 		w.odd = append(w.odd, named{v.Dir, v.Base})
 	}
-	if day, ok := p.rules.NoteDay(f.path); ok {
-		w.notes = append(w.notes, note{civil(day), f.path})
+	if day, ok := tiers.NoteDay(v.Base); ok && w.daily {
+		f.day = day
+		w.addNotes(civil(day), 1, f.path)
+		if w.places == nil || !w.places[v.Dir] {
+			w.place(v.Dir)
+		}
+		if day > p.today {
+			f.tier = tiers.COLD
+			f.add("cold.names", 0, "is dated in the future")
+		}
 	} else if f.dir == path.Dir(p.rules.Note) && f.tier != tiers.WARM && f.tier != tiers.HOT && f.tier != tiers.BUFFER && !notMemory(v.Base) {
 		f.tier = tiers.COLD
 		f.add("cold.names", 0, "is not named by a day")
@@ -131,7 +144,7 @@ func (f *file) check() {
 	case tiers.BUFFER:
 		f.buffer()
 	case tiers.COLD:
-		if _, ok := f.p.rules.NoteDay(f.path); ok {
+		if f.day != "" {
 			f.closure()
 		}
 	case tiers.SCRATCH:
@@ -225,7 +238,7 @@ func (p *pass) tagList() []string {
 	for _, list := range p.rules.Tags {
 		out = append(out, list...)
 	}
-	slicesSort(out)
+	slices.Sort(out)
 	return out
 }
 
@@ -234,9 +247,8 @@ func (f *file) closure() {
 	if !f.p.on["cold.closure"] {
 		return
 	}
-	day, _ := f.p.rules.NoteDay(f.path)
 	most, command := Fail, ""
-	if day == f.p.today {
+	if f.day == f.p.today {
 		most, command = Warn, "mem close"
 	}
 	problem := func(line int, format string, args ...any) {
@@ -247,7 +259,7 @@ func (f *file) closure() {
 	}
 	updated, ok := entry.Closes(f.body)
 	if ok {
-		if _, err := time.Parse(time.DateOnly, updated); err != nil {
+		if !tiers.ValidDay(updated) {
 			problem(lineAt(f.body, bytes.LastIndex(f.body, []byte("Updated:"))), "closure block: Updated: %q is not a date", updated)
 		}
 		return

@@ -131,20 +131,36 @@ type pass struct {
 type found struct {
 	files    int
 	findings []Finding
-	notes    []note   // active daily notes
-	facts    []fact   // of HOT and WARM
-	lessons  []fact   // of SCRATCH
-	links    []link   // of HOT and WARM, to be resolved
-	odd      []named  // names with capital letters or beyond ASCII, for case twins
-	refs     []string // the files that facts are in
+	notes    map[int32]dayNotes // active daily notes by their day
+	places   map[string]bool    // directories that hold some
+	facts    []fact             // of HOT and WARM
+	lessons  []fact             // of SCRATCH
+	links    []link             // of HOT and WARM, to be resolved
+	odd      []named            // names with capital letters or beyond ASCII, for case twins
+	refs     []string           // the files that facts are in
 
-	dir string // the directory whose rules are in in
-	in  func(string) (tiers.Tier, bool)
+	// The directory that is being walked, and its rules.
+	dir   string
+	in    func(string) (tiers.Tier, bool)
+	daily bool // daily notes stand in it
 }
 
-type note struct {
-	day  int32 // since 1970-01-01
-	path string
+// dayNotes are the active notes of one day, which is counted since 1970-01-01.
+type dayNotes struct {
+	n     int
+	first string // the path that sorts first
+}
+
+func (f *found) addNotes(day int32, n int, first string) {
+	if f.notes == nil {
+		f.notes = map[int32]dayNotes{}
+	}
+	d := f.notes[day]
+	if d.n == 0 || first < d.first {
+		d.first = first
+	}
+	d.n += n
+	f.notes[day] = d
 }
 
 type named struct{ dir, base string }
@@ -223,13 +239,25 @@ func (p *pass) add(w *found, most Severity, f Finding) {
 	w.findings = append(w.findings, f)
 }
 
+func (f *found) place(dir string) {
+	if f.places == nil {
+		f.places = map[string]bool{}
+	}
+	f.places[dir] = true
+}
+
 func (p *pass) merge() *found {
 	all := &p.workers[0]
 	for i := range p.workers[1:] {
 		w := &p.workers[1+i]
 		all.files += w.files
 		all.findings = append(all.findings, w.findings...)
-		all.notes = append(all.notes, w.notes...)
+		for day, d := range w.notes {
+			all.addNotes(day, d.n, d.first)
+		}
+		for dir := range w.places {
+			all.place(dir)
+		}
 		offset := int32(len(all.refs))
 		for _, f := range w.facts {
 			f.ref += offset

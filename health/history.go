@@ -62,8 +62,8 @@ func (p *pass) overdue(all *found) {
 		p.note(all, Fail, "jobs.overdue", ReviewJob, 0, "mem review", "the record of the weekly review cannot be read: %v", reason(err))
 	case j.Success.IsZero():
 		most := Info
-		for _, n := range all.notes {
-			if civil(p.today)-n.day > 8 {
+		for day := range all.notes {
+			if civil(p.today)-day > 8 {
 				most = Fail
 			}
 		}

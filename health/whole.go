@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -148,23 +149,22 @@ func (p *pass) noteCount(all *found) {
 		return
 	}
 	today := civil(p.today)
-	n, oldest := 0, note{day: 1 << 30}
-	for _, x := range all.notes {
-		if int(today-x.day) > limit {
-			n++
-			if x.day < oldest.day || x.day == oldest.day && x.path < oldest.path {
-				oldest = x
-			}
+	n, total, oldest := 0, 0, int32(1<<30)
+	for day, d := range all.notes {
+		total += d.n
+		if int(today-day) > limit {
+			n += d.n
+			oldest = min(oldest, day)
 		}
 	}
 	if n == 0 {
 		return
 	}
-	age, most := int(today-oldest.day), Warn
+	age, most := int(today-oldest), Warn
 	if age > limit+lateBy {
 		most = Fail
 	}
-	p.note(all, most, "cold.count", oldest.path, 0, "mem archive", "%d of %d daily notes are older than %d days; this one is the oldest, %d days", n, len(all.notes), limit, age)
+	p.note(all, most, "cold.count", all.notes[oldest].first, 0, "mem archive", "%d of %d daily notes are older than %d days; this one is the oldest, %d days", n, total, limit, age)
 }
 
 // Neighbours of a note are notes within so many days; a note with none, but
@@ -176,36 +176,26 @@ const (
 )
 
 func (p *pass) noteNames(all *found) {
-	today := civil(p.today)
-	slices.SortFunc(all.notes, func(a, b note) int { return cmp.Or(cmp.Compare(a.day, b.day), cmp.Compare(a.path, b.path)) })
 	within := func(from, to int32) int {
-		i, _ := slices.BinarySearchFunc(all.notes, from, func(n note, d int32) int { return cmp.Compare(n.day, d) })
-		j, _ := slices.BinarySearchFunc(all.notes, to+1, func(n note, d int32) int { return cmp.Compare(n.day, d) })
-		return j - i
-	}
-	places := map[string]int{}
-	for _, n := range all.notes {
-		places[path.Dir(n.path)]++
-		if n.day > today {
-			p.note(all, Fail, "cold.names", n.path, 0, "", "is dated in the future")
-			continue
+		n := 0
+		for d := from; d <= to; d++ {
+			n += all.notes[d].n
 		}
-		if within(n.day-neighbourhood, n.day+neighbourhood) > 1 {
+		return n
+	}
+	for day, d := range all.notes {
+		if day > civil(p.today) || within(day-neighbourhood, day+neighbourhood) > 1 {
 			continue
 		}
 		for _, off := range []int32{year, -year} {
-			if k := within(n.day+off-sameTime, n.day+off+sameTime+1); k >= 2 {
-				p.note(all, Fail, "cold.names", n.path, 0, "", "has no note near it, but %d at the same time of another year: is its year right?", k)
+			if k := within(day+off-sameTime, day+off+sameTime+1); k >= 2 {
+				p.note(all, Fail, "cold.names", d.first, 0, "", "has no note near it, but %d at the same time of another year: is its year right?", k)
 				break
 			}
 		}
 	}
-	if len(places) > 1 {
-		dirs := make([]string, 0, len(places))
-		for d := range places {
-			dirs = append(dirs, d)
-		}
-		slices.Sort(dirs)
+	if len(all.places) > 1 {
+		dirs := slices.Sorted(maps.Keys(all.places))
 		p.note(all, Fail, "cold.names", dirs[0], 0, "", "daily notes stand in %s: agents look in one place", strings.Join(dirs, " and in "))
 	}
 }
@@ -306,10 +296,18 @@ func (p *pass) hostLoad(all *found) {
 
 func (p *pass) hostNotes(all *found, h tiers.HostLoad) {
 	dir := path.Dir(p.rules.Note)
+	entries, err := fs.ReadDir(p.m, dir)
+	if err != nil {
+		return
+	}
 	var recent []string
-	for _, n := range all.notes {
-		if age := civil(p.today) - n.day; age >= 0 && int(age) < h.NoteDays && path.Dir(n.path) == dir {
-			recent = append(recent, n.path)
+	for _, e := range entries {
+		day, ok := tiers.NoteDay(e.Name())
+		if !ok {
+			continue
+		}
+		if age := civil(p.today) - civil(day); age >= 0 && int(age) < h.NoteDays {
+			recent = append(recent, path.Join(dir, e.Name()))
 		}
 	}
 	slices.Sort(recent)

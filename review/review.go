@@ -159,8 +159,8 @@ type Result struct {
 	Findings   []health.Finding // what stops it, the most urgent first
 	Decisions  []archive.Decision
 	Candidates []lessons.Group
-	Friction   []string         // places of #friction: marks, path:line
-	Buffer     string // a word about an oversized buffer, or ""
+	Friction   []string // places of #friction: marks, path:line
+	Buffer     string   // a word about an oversized buffer, or ""
 	Note       string
 }
 

@@ -1,6 +1,7 @@
 package tiers
 
 import (
+	"fmt"
 	"path"
 	"testing"
 	"testing/fstest"
@@ -36,6 +37,18 @@ func TestOwner(t *testing.T) {
 	for name, want := range map[string]bool{"memory/semantic/decisions.md": true, "memory/procedural/ssh.md": true, "memory/procedural/a/b.md": false, "memory/semantic/other.md": false} {
 		if Owner(name) != want {
 			t.Errorf("Owner(%q) is %v", name, !want)
+		}
+	}
+}
+
+// TestValidDay: the quick look is time.Parse's.
+func TestValidDay(t *testing.T) {
+	for y := range 10000 {
+		for _, md := range []string{"00-01", "01-00", "01-31", "01-32", "02-28", "02-29", "02-30", "04-30", "04-31", "12-31", "13-01", "6-015", "aa-bb"} {
+			s := fmt.Sprintf("%04d-%s", y, md)
+			if _, err := time.Parse(time.DateOnly, s); (err == nil) != ValidDay(s) {
+				t.Fatalf("ValidDay(%q) is %v", s, ValidDay(s))
+			}
 		}
 	}
 }

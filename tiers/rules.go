@@ -281,13 +281,38 @@ func NoteDay(base string) (string, bool) {
 		return "", false
 	}
 	day, rest := stem[:10], stem[10:]
-	if _, err := time.Parse(time.DateOnly, day); err != nil {
+	if !ValidDay(day) {
 		return "", false
 	}
 	if rest != "" && (len(rest) < 2 || rest[0] != '-' && rest[0] != '_') {
 		return "", false
 	}
 	return day, true
+}
+
+// ValidDay reports whether s is a calendar day, YYYY-MM-DD.
+func ValidDay(s string) bool {
+	if len(s) != 10 || s[4] != '-' || s[7] != '-' {
+		return false
+	}
+	n := [3]int{}
+	for i, part := range [3]string{s[:4], s[5:7], s[8:]} {
+		for k := range len(part) {
+			if part[k] < '0' || part[k] > '9' {
+				return false
+			}
+			n[i] = n[i]*10 + int(part[k]-'0')
+		}
+	}
+	y, m, d := n[0], n[1], n[2]
+	if m < 1 || m > 12 || d < 1 {
+		return false
+	}
+	last := [...]int{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}[m-1]
+	if m == 2 && y%4 == 0 && (y%100 != 0 || y%400 == 0) {
+		last = 29
+	}
+	return d <= last
 }
 
 // Top reports whether some pattern of the layout starts with this directory of
