@@ -88,10 +88,9 @@ func setVerified(old []byte, day string) []byte {
 	ls := lines(old)
 	at := 0
 	for i, l := range ls {
-		if i > 0 && !(i == 1 && h.Tagged) {
-			break
+		if i == 0 || i == 1 && h.Tagged {
+			at = l.end
 		}
-		at = l.end
 	}
 	eol := EOL(old)
 	line := verifiedKey + " " + day + eol

@@ -270,10 +270,10 @@ func cutID(s string) (id, rest string) {
 	if len(digits) < 9 || !allDigits(digits[:8]) || strings.Contains(tail, "XXX") || strings.HasSuffix(tail, "-") {
 		return "", s
 	}
-	if !(tail[8] == '-' || len(tail) > 10 && tail[4] == '-' && tail[7] == '-' && tail[10] == '-') {
-		return "", s
+	if tail[8] == '-' || len(tail) > 10 && tail[4] == '-' && tail[7] == '-' && tail[10] == '-' {
+		return id, s[n:]
 	}
-	return id, s[n:]
+	return "", s
 }
 
 func idDay(id string) string {

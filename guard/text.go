@@ -24,7 +24,8 @@ func Hidden(text []byte) []Finding {
 	prev := rune(0)
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRune(text[i:])
-		if rule := hidden(r, prev, text[i+n:]); rule != "" && !(i == 0 && r == 0xfeff) {
+		first := i == 0 && r == 0xfeff
+		if rule := hidden(r, prev, text[i+n:]); rule != "" && !first {
 			out = append(out, Finding{rule, lineOf(text, i), i, i + n})
 		}
 		prev, i = r, i+n

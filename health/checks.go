@@ -64,7 +64,7 @@ func init() { // in a function, since the checks' functions use the list
 		{
 			ID: "hot.decision-links", Tier: "HOT", Severity: Fail, Title: "links of active decisions lead somewhere",
 			Rule:   "Every link under \"Active Decisions\" resolves: Markdown links, [[wiki links]], bare memory/….md paths, #anchors. Archived notes count where they moved to.",
-			Source: sourceTiered + ", 9. Health Check", Mend: "correct the link, or remove the decision", whole: (*pass).resolveLinks,
+			Source: sourceTiered + ", 9. Health Check", Mend: "correct the link, or remove the decision", whole: (*pass).decisionLinks,
 		},
 		{
 			ID: "tags.line2", Tier: "WARM", Severity: Fail, Title: "tags on line 2",
@@ -84,7 +84,7 @@ func init() { // in a function, since the checks' functions use the list
 		{
 			ID: "warm.links", Tier: "WARM", Severity: Warn, Title: "relative links resolve",
 			Rule:   "Every relative Markdown link leads to a file.",
-			Source: sourceField, Mend: "correct the link",
+			Source: sourceField, Mend: "correct the link", whole: (*pass).warmLinks,
 		},
 		{
 			ID: "warm.duplicates", Tier: "WARM", Severity: Warn, Title: "each fact has one home",

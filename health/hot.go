@@ -60,11 +60,8 @@ func headingOf(t []byte) (int, string) {
 	return n, strings.TrimSpace(strings.TrimRight(string(t[n:]), "# \t"))
 }
 
-// under is the text below a heading, with the deeper headings below that.
-func under(b []byte, all []section, i int) []byte {
-	return b[all[i].start:underEnd(b, all, i)]
-}
-
+// underEnd is where the text below a heading ends, with the deeper headings
+// below that.
 func underEnd(b []byte, all []section, i int) int {
 	for _, s := range all[i+1:] {
 		if s.level <= all[i].level {
@@ -232,10 +229,16 @@ func (f *file) barePaths(check string, start, end int) {
 	}
 }
 
-// resolveLinks looks where the collected links lead.
-func (p *pass) resolveLinks(all *found) {
+func (p *pass) decisionLinks(all *found) { p.resolveLinks(all, "hot.decision-links") }
+func (p *pass) warmLinks(all *found)     { p.resolveLinks(all, "warm.links") }
+
+// resolveLinks looks where the links that a check collected lead.
+func (p *pass) resolveLinks(all *found, check string) {
 	r := resolver{p: p, known: map[string]bool{}, anchors: map[string][]string{}}
 	for _, l := range all.links {
+		if l.check != check {
+			continue
+		}
 		why := r.broken(l)
 		if why == "" {
 			continue

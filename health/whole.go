@@ -28,7 +28,7 @@ func (p *pass) note(all *found, most Severity, check, name string, line int, com
 
 func (p *pass) hotPresent(all *found) {
 	file := p.rules.Hot.File
-	info, err := fs.Stat(p.m, file)
+	info, err := fs.Lstat(p.m, file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		p.note(all, Fail, "hot.present", file, 0, "mem init", "is missing")
@@ -46,7 +46,7 @@ func (p *pass) hotPresent(all *found) {
 		if name == file || !strings.EqualFold(name, file) {
 			continue
 		}
-		if other, err := fs.Stat(p.m, name); err == nil && info != nil && sameFile(info, other) {
+		if other, err := fs.Lstat(p.m, name); err == nil && info != nil && sameFile(info, other) {
 			continue
 		}
 		p.note(all, Warn, "hot.present", name, 0, "", "stands beside %s, which is the one that is read", path.Base(file))
@@ -67,7 +67,7 @@ func sameFile(a, b fs.FileInfo) bool {
 
 func (p *pass) bufferPresent(all *found) {
 	file := p.rules.Buffer.File
-	info, err := fs.Stat(p.m, file)
+	info, err := fs.Lstat(p.m, file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && p.rules.Buffer.Required:
 		p.note(all, Fail, "buffer.header", file, 0, "mem health --fix", "there is no working buffer")
@@ -219,7 +219,7 @@ func (p *pass) shapes(all *found) {
 		}
 	}
 	for _, dir := range p.rules.Dirs {
-		info, err := fs.Stat(p.m, dir)
+		info, err := fs.Lstat(p.m, dir)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			p.note(all, Fail, "fs.shape", dir, 0, "mem health --fix", "the directory is missing")

@@ -236,6 +236,13 @@ func (j *Journal) moveStep(p *plan.Plan, s *plan.Step) (string, error) {
 	case err == nil || errors.Is(err, fs.ErrNotExist):
 		return src, nil
 	case errors.Is(err, fs.ErrExist):
+		same, serr := j.sameText(src, s.To)
+		if serr != nil {
+			return src, serr
+		}
+		if same { // copied to another file system before a crash, or by somebody else
+			return src, j.away(p, src)
+		}
 		if info, lerr := j.Disk.Lstat(src); lerr == nil && s.Before.File != (plan.ID{}) && plan.ID(info.ID) != s.Before.File {
 			return src, nil // ours moved before a crash; this is a newer file of that name
 		}
@@ -262,6 +269,9 @@ func (j *Journal) moveAcross(p *plan.Plan, src, to string) error {
 	if err != nil {
 		return err
 	}
+	if err := durable.MkdirAll(j.Disk, path.Dir(to), permFor(to)); err != nil {
+		return err
+	}
 	tmp := path.Join(path.Dir(to), fmt.Sprintf(".mem-%s-across.tmp", p.ID))
 	if err := j.Disk.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -275,14 +285,49 @@ func (j *Journal) moveAcross(p *plan.Plan, src, to string) error {
 	if err := j.moveTo(tmp, to); err != nil {
 		return err
 	}
-	if err := j.Disk.SyncDir(path.Dir(to)); err != nil {
-		return err
-	}
-	if !strings.HasPrefix(to, Root+"/trash/") {
-		t := plan.TrashName(Root, p.ID, p.At, len(p.Steps), plan.StateOf(b))
-		if err := j.moveTo(src, t); !isCrossDevice(err) {
+	if strings.HasPrefix(to, Root+"/trash/") {
+		if err := j.Disk.SyncDir(path.Dir(to)); err != nil {
 			return err
 		}
+		return j.Disk.Remove(src)
 	}
-	return j.Disk.Remove(src)
+	return j.away(p, src)
+}
+
+func (j *Journal) sameText(a, b string) (bool, error) {
+	x, _, err := j.read(a)
+	if err != nil {
+		return false, err
+	}
+	y, _, err := j.read(b)
+	if errors.Is(err, durable.ErrNotRegular) || errors.Is(err, durable.ErrTooLarge) {
+		return false, nil
+	}
+	return x != nil && y != nil && bytes.Equal(x, y), err
+}
+
+// away takes a file that stands where it should go already to the trash.
+func (j *Journal) away(p *plan.Plan, src string) error {
+	for _, s := range p.Steps {
+		if s.Path == src && s.To != "" {
+			if err := j.Disk.SyncDir(path.Dir(s.To)); err != nil {
+				return err
+			}
+		}
+	}
+	b, _, err := j.read(src)
+	if err != nil || b == nil {
+		return err
+	}
+	if err := durable.MkdirAll(j.Disk, plan.TrashDir(Root, p.At), 0o700); err != nil {
+		return err
+	}
+	n := slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.Path == src })
+	t := plan.TrashName(Root, p.ID, p.At, len(p.Steps)+1+n, plan.StateOf(b))
+	if err := j.moveTo(src, t); isCrossDevice(err) {
+		return j.Disk.Remove(src)
+	} else if err != nil {
+		return err
+	}
+	return j.Disk.SyncDir(path.Dir(t))
 }

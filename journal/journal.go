@@ -329,7 +329,8 @@ func (j *Journal) stage(p *plan.Plan, i int) (string, error) {
 			s.To = plan.TrashName(Root, p.ID, p.At, i, s.Before)
 		}
 		if dir := path.Dir(s.To); dir != j.made { // moves come in rows; moveStep makes it anew if it must
-			if err := durable.MkdirAll(j.Disk, dir, permFor(s.To)); err != nil && !(s.Kind == plan.Move && refuses(err)) {
+			err := durable.MkdirAll(j.Disk, dir, permFor(s.To))
+			if err != nil && (s.Kind == plan.Trash || !refuses(err)) {
 				return "", err
 			}
 			j.made = dir

@@ -92,44 +92,58 @@ func lastDue(rules tiers.Rules, now time.Time) time.Time {
 	return monday
 }
 
-// Done reports whether this week's review has been made. The record may be
-// missing after a crash: the receipts tell, too.
+// Done reports whether this week's review has been made.
 func Done(m fs.FS, rules tiers.Rules, now time.Time) (bool, error) {
-	week := Week(rules, now)
+	j, err := last(m, rules, now)
+	return err == nil && j.Week == Week(rules, now), err
+}
+
+// last is the last review that did its work: by its record, or, where a crash
+// or a person has taken that away, by the receipts of the last two months.
+func last(m fs.FS, rules tiers.Rules, now time.Time) (health.Job, error) {
 	j, err := health.ReadJob(m, health.ReviewJob)
-	if err == nil && j.Week == week {
-		return true, nil
-	}
 	if err != nil && !damaged(err) {
-		return false, err
+		return j, err
 	}
-	for d := -8; d <= 0; d += 8 { // a week may lie in two months
-		dir := ".mem/receipts/" + now.AddDate(0, 0, d).UTC().Format("2006/01")
-		if d == 0 && dir == ".mem/receipts/"+now.AddDate(0, 0, -8).UTC().Format("2006/01") {
-			break
-		}
+	receipt, err := lastReceipt(m, now, j.Success)
+	if err != nil || receipt.ID == "" {
+		return j, err
+	}
+	week, _ := receipt.Facts["week"].(string)
+	return health.Job{Success: receipt.At, Week: week}, nil
+}
+
+// lastReceipt is the newest receipt of a review after a time.
+func lastReceipt(m fs.FS, now, after time.Time) (plan.Plan, error) {
+	month := time.Date(now.UTC().Year(), now.UTC().Month(), 1, 0, 0, 0, 0, time.UTC)
+	for range 2 {
+		dir := ".mem/receipts/" + month.Format("2006/01")
 		entries, err := fs.ReadDir(m, dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return false, err
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return plan.Plan{}, err
 		}
 		for _, e := range slices.Backward(entries) {
 			at, ok := plan.IDTime(strings.TrimSuffix(e.Name(), ".json"))
-			if !ok || now.Sub(at) > 8*24*time.Hour {
-				break
+			if !ok {
+				continue
+			}
+			if !at.After(after) {
+				return plan.Plan{}, nil
 			}
 			b, err := fs.ReadFile(m, path.Join(dir, e.Name()))
 			if err != nil {
-				return false, err
+				return plan.Plan{}, err
 			}
-			if r, err := plan.Decode(b); err == nil && r.Command == "review" && r.Facts["week"] == week {
-				return true, nil
+			if !bytes.Contains(b, []byte(`"review"`)) {
+				continue
+			}
+			if r, err := plan.Decode(b); err == nil && r.Command == "review" && r.Facts["week"] != nil {
+				return r, nil
 			}
 		}
+		month = month.AddDate(0, -1, 0)
 	}
-	return false, nil
+	return plan.Plan{}, nil
 }
 
 func damaged(err error) bool {
@@ -141,12 +155,8 @@ func damaged(err error) bool {
 // Due reports whether a review should be made up for: Monday 9:00 has passed
 // since the last one. However many were missed, one is due.
 func Due(m fs.FS, rules tiers.Rules, now time.Time) (bool, error) {
-	done, err := Done(m, rules, now)
-	if err != nil || done {
-		return false, err
-	}
-	j, err := health.ReadJob(m, health.ReviewJob)
-	if err != nil && !damaged(err) {
+	j, err := last(m, rules, now)
+	if err != nil || j.Week == Week(rules, now) {
 		return false, err
 	}
 	return j.Success.Before(lastDue(rules, now)), nil

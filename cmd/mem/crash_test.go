@@ -283,7 +283,7 @@ func scenarios() []scenario {
 	twice := map[string]int{"FACT-ONE aaaaaaaa": 2, "FACT-TWO bbbbbbbb": 2}
 	both := map[string]string{bufPath: fullBuf, notePath: oldNote}
 	keep := map[string]string{notePath: oldNote}
-	return []scenario{
+	return append(weekly(), []scenario{
 		{name: "rotate, edited before recovery", files: both, run: rotateNow, edit: map[string]string{notePath: "- a person's line\n"}, want: want{facts: facts, keep: keep, buffer: true}},
 		{name: "rotate", files: both, run: rotateNow, want: want{facts: facts, keep: keep, buffer: true}},
 		{name: "rotate into a new note", files: map[string]string{bufPath: fullBuf}, run: rotateNow, want: want{facts: facts, buffer: true}},
@@ -336,7 +336,7 @@ func scenarios() []scenario {
 			want:  want{facts: facts, either: []string{"FACT-OLD dddddddd", "FACT-NEW cccccccc"}, buffer: true},
 		},
 		{name: "first use", files: map[string]string{bufPath: fullBuf, notePath: oldNote}, tweak: func(d *faultfs.Disk) { d.Forget(".mem") }, run: noteNow("FACT-NEW cccccccc"), want: want{facts: facts, maybe: map[string]int{"FACT-NEW cccccccc": 1}, keep: keep, buffer: true}},
-	}
+	}...)
 }
 
 func recoverNow(w *workspace.Workspace) error {

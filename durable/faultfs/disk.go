@@ -18,6 +18,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/tieredmem/mem/durable"
@@ -49,6 +50,9 @@ type Disk struct {
 	Split bool
 	// NoExchange and NoLinks take those operations away.
 	NoExchange, NoLinks bool
+	// Far, if set, is a directory on another file system: nothing is renamed or
+	// linked into it or out of it.
+	Far string
 	// Ignore, if set, makes matching fsyncs do nothing: to show which of them
 	// the promise needs.
 	Ignore func(kind, name string) bool
@@ -422,10 +426,17 @@ func (d *Disk) Move(from, to string) error {
 	return d.rename("move", from, to)
 }
 
+func (d *Disk) far(name string) bool {
+	return d.Far != "" && (name == d.Far || strings.HasPrefix(name, d.Far+"/"))
+}
+
 func (d *Disk) rename(op, from, to string) error {
 	n, err := d.get(op, from)
 	if err != nil {
 		return err
+	}
+	if d.far(from) != d.far(to) {
+		return fail(op, to, syscall.EXDEV)
 	}
 	if err := d.parent(op, to); err != nil {
 		return err
