@@ -33,6 +33,8 @@ func (s *side) median() time.Duration { return s.times[len(s.times)/2] }
 func main() {
 	mem := flag.String("mem", "./mem", "the binary to time")
 	runs := flag.Int("n", 200, "runs of each command")
+	only := flag.String("only", "", "one of commands, health, archive; empty: all")
+	large := flag.Bool("large", false, "also trees of 100,000 files")
 	flag.Parse()
 	log.SetFlags(0)
 	dir, err := os.MkdirTemp(".", "bench-tmp-")
@@ -42,6 +44,25 @@ func main() {
 	check(err)
 	bin, err := filepath.Abs(*mem)
 	check(err)
+	if *only == "" || *only == "commands" {
+		benchCommands(dir, bin, *runs)
+	}
+	if *only == "" || *only == "health" {
+		sizes := []int{100, 1000, 10_000}
+		if *large {
+			sizes = append(sizes, 100_000)
+		}
+		benchHealth(dir, bin, sizes)
+	}
+	if *only == "" || *only == "archive" {
+		benchArchive(dir, bin, 10_000, 3)
+	}
+}
+
+// benchCommands times short commands beside an empty program and the source's
+// own shell steps.
+func benchCommands(dir, bin string, n int) {
+	runs := &n
 	floor := filepath.Join(dir, "hello")
 	check(os.WriteFile(floor+".go", []byte(hello), 0o644))
 	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", floor, floor+".go")

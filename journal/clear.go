@@ -247,15 +247,27 @@ func (j *Journal) moveStep(p *plan.Plan, s *plan.Step) (string, error) {
 			return src, nil // ours moved before a crash; this is a newer file of that name
 		}
 		s.Outcome, s.Reason, p.Outcome = plan.Conflict, "destination-exists", plan.Conflict
+		stays(p, s, "something else is at "+s.To)
 	case isCrossDevice(err):
 		return src, j.moveAcross(p, src, s.To)
 	case s.Kind == plan.Move && refuses(err):
 		// It stays where it is; the others go on.
 		s.Outcome, s.Reason, p.Outcome = plan.Conflict, "cannot-move: "+err.Error(), plan.Conflict
+		stays(p, s, err.Error())
 	default:
 		return src, err
 	}
 	return src, nil
+}
+
+// maxStays bounds how many files that did not move are told one by one; the
+// receipt has them all.
+const maxStays = 100
+
+func stays(p *plan.Plan, s *plan.Step, why string) {
+	if len(p.Notices) < maxStays {
+		p.Notices = appendNew(p.Notices, s.Path+": not moved: "+why)
+	}
 }
 
 // refuses reports whether a move was refused for what the files and directories

@@ -156,7 +156,9 @@ func (a *app) printArchive(p plan.Plan, list []archive.Decision) {
 		a.table(list)
 	}
 	for _, s := range skipped {
-		a.warn("%s: not archived: %s", s.Path, s.Reason)
+		if !told(p, s.Path) {
+			a.warn("%s: not archived: %s", s.Path, s.Reason)
+		}
 	}
 	for _, s := range left {
 		a.say("%s stays: %s", s.Path, s.Reason)
@@ -180,6 +182,11 @@ func (a *app) printArchive(p plan.Plan, list []archive.Decision) {
 		q.Steps = nil // the table has said it
 	}
 	a.done(q, fields, "%s", line)
+}
+
+// told reports whether a file that did not move is in the receipt's notices.
+func told(p plan.Plan, name string) bool {
+	return slices.ContainsFunc(p.Notices, func(n string) bool { return strings.HasPrefix(n, name+": ") })
 }
 
 // table shows what is decided about each file, and why.

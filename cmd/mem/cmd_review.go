@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/tieredmem/mem/archive"
 	"github.com/tieredmem/mem/health"
 	"github.com/tieredmem/mem/plan"
 	"github.com/tieredmem/mem/review"
@@ -182,9 +183,11 @@ func (a *app) printReview(p plan.Plan, r review.Result) {
 		a.table(r.Decisions)
 	}
 	for _, d := range r.Decisions {
-		if d.Outcome == "skipped" {
-			a.warn("%s: not archived: %s", d.Path, d.Reason)
+		if d.Outcome == archive.Skipped {
 			a.code = exitFailed
+		}
+		if d.Outcome == archive.Skipped && !told(p, d.Path) {
+			a.warn("%s: not archived: %s", d.Path, d.Reason)
 		}
 	}
 	if r.Outcome == review.Nothing {
