@@ -48,24 +48,19 @@ func old(days int) string {
 }
 
 // day is a calendar day as a number; ages are differences.
-func day(s string) int {
-	t, err := time.Parse(time.DateOnly, s)
-	if err != nil {
-		return 0
-	}
-	return int(t.Unix() / 86400)
-}
+func day(s string) int { return int(tiers.DayNumber(s)) }
 
 // Notes plans the archival of daily notes older than a number of days.
 func Notes(m fs.FS, rules tiers.Rules, now time.Time, olderThan int) (plan.Plan, []Decision, error) {
 	p := plan.Plan{Command: "archive"}
 	var out []Decision
 	today := rules.Day(now)
+	now0 := day(today)
 	busy, err := interrupted(m, rules)
 	if err != nil {
 		return p, nil, err
 	}
-	a := archiver{m: m, taken: map[string]bool{}, listed: map[string]map[string]bool{}}
+	a := newArchiver(m)
 	for _, dir := range rules.Notes {
 		entries, err := fs.ReadDir(m, dir)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -75,11 +70,15 @@ func Notes(m fs.FS, rules tiers.Rules, now time.Time, olderThan int) (plan.Plan,
 			return p, out, err
 		}
 		in := rules.In(dir)
+		prefix := dir + "/"
+		if dir == "." {
+			prefix = ""
+		}
 		for _, e := range entries {
 			if e.IsDir() || !strings.HasSuffix(e.Name(), ".md") {
 				continue
 			}
-			name := path.Join(dir, e.Name())
+			name := prefix + e.Name()
 			d := Decision{Path: name}
 			date, ok := tiers.NoteDay(e.Name())
 			switch {
@@ -94,7 +93,7 @@ func Notes(m fs.FS, rules tiers.Rules, now time.Time, olderThan int) (plan.Plan,
 			case date == today:
 				d.Outcome, d.Reason = Kept, "today's note"
 			default:
-				d.Age = day(today) - day(date)
+				d.Age = now0 - day(date)
 				a.note(&p, &d, date, olderThan, busy, rules)
 			}
 			out = append(out, d)
@@ -107,6 +106,27 @@ type archiver struct {
 	m      fs.FS
 	taken  map[string]bool            // names that this plan uses
 	listed map[string]map[string]bool // what stands in an archive directory
+
+	dirs    map[string]string // by month
+	reasons map[reason]string // many files have the same
+}
+
+type reason struct {
+	age  int
+	form string
+}
+
+func newArchiver(m fs.FS) *archiver {
+	return &archiver{m: m, taken: map[string]bool{}, listed: map[string]map[string]bool{}, dirs: map[string]string{}, reasons: map[reason]string{}}
+}
+
+func (a *archiver) reason(age int, form string, limit int) string {
+	r, ok := a.reasons[reason{age, form}]
+	if !ok {
+		r = old(age) + fmt.Sprintf(form, limit)
+		a.reasons[reason{age, form}] = r
+	}
+	return r
 }
 
 func (a *archiver) note(p *plan.Plan, d *Decision, date string, olderThan int, busy bool, rules tiers.Rules) {
@@ -114,19 +134,24 @@ func (a *archiver) note(p *plan.Plan, d *Decision, date string, olderThan int, b
 	case olderThan <= 0:
 		d.Outcome, d.Reason = Kept, "this layout archives no notes"
 	case d.Age <= olderThan:
-		d.Outcome, d.Reason = Kept, old(d.Age)+fmt.Sprintf(", %d stay", olderThan)
+		d.Outcome, d.Reason = Kept, a.reason(d.Age, ", %d stay", olderThan)
 	case busy:
 		d.Outcome, d.Reason = Kept, "a rotation was interrupted, and its text may be in a note: mem recover"
 	default:
-		step, err := a.move(d.Path, rules.ArchiveDir(date))
+		dir, ok := a.dirs[date[:7]]
+		if !ok {
+			dir = rules.ArchiveDir(date)
+			a.dirs[date[:7]] = dir
+		}
+		step, err := a.move(d.Path, dir)
 		if err != nil {
 			d.Outcome, d.Reason = Skipped, err.Error()
 			return
 		}
 		p.Steps = append(p.Steps, step)
-		d.Outcome, d.To, d.Reason = Archived, step.To, old(d.Age)+fmt.Sprintf(", more than %d", olderThan)
+		d.Outcome, d.To, d.Reason = Archived, step.To, a.reason(d.Age, ", more than %d", olderThan)
 		if step.Kind == plan.Trash {
-			d.To, d.Reason = path.Join(rules.ArchiveDir(date), path.Base(d.Path)), "the same text is in the archive already; this copy goes to the trash"
+			d.To, d.Reason = path.Join(dir, path.Base(d.Path)), "the same text is in the archive already; this copy goes to the trash"
 		}
 	}
 }
@@ -144,7 +169,7 @@ func (a *archiver) move(name, dir string) (plan.Step, error) {
 		if n > 1 {
 			base = fmt.Sprintf("%s-%d.md", stem, n)
 		}
-		to := path.Join(dir, base)
+		to := dir + "/" + base
 		if a.taken[to] {
 			continue
 		}

@@ -44,7 +44,7 @@ func Lessons(m fs.FS, rules tiers.Rules, now time.Time, olderThan int, legacy bo
 		return p, nil, err
 	}
 	today := rules.Day(now)
-	a := archiver{m: m, taken: map[string]bool{}, listed: map[string]map[string]bool{}}
+	a := newArchiver(m)
 	for _, e := range entries {
 		name := path.Join(rules.Scratch.Dir, e.Name())
 		if e.IsDir() || !strings.HasSuffix(e.Name(), ".md") || e.Name() == "README.md" || e.Name() == "TEMPLATE.md" {

@@ -13,6 +13,8 @@ say() { printf '\n$ %s\n' "$*"; }
 say mem init "$dir"
 "$mem" init "$dir"
 cd "$dir"
+say mem health
+"$mem" health
 say 'mem note "started on the demo"'
 "$mem" note "started on the demo"
 say '(an agent writes 90 lines into memory/working-buffer.md)'
@@ -23,8 +25,12 @@ while [ "$i" -le 90 ]; do
 done
 say mem status
 "$mem" status
+say mem health
+"$mem" health || true
 say mem rotate
 "$mem" rotate
+say mem health
+"$mem" health
 say "head -n 8 memory/episodic/*.md"
 head -n 8 memory/episodic/*.md
 echo ...

@@ -223,10 +223,11 @@ func TrashName(root, txid string, at time.Time, n int, s State) string {
 
 // TrashedBy tells which transaction put a path in the trash, or "".
 func TrashedBy(name string) string {
-	if t, ok := ParseTrash(name); ok && inTrash(name) {
-		return t.TxID
+	if !inTrash(name) {
+		return ""
 	}
-	return ""
+	t, _ := ParseTrash(name)
+	return t.TxID
 }
 
 // ParseTrash splits a path in the trash; ok is false for any other name.
