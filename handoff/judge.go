@@ -1,0 +1,643 @@
+package handoff
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tieredmem/mem/entry"
+	"github.com/tieredmem/mem/guard"
+	"github.com/tieredmem/mem/plan"
+	"github.com/tieredmem/mem/tiers"
+)
+
+// Verdicts, in order of precedence.
+const (
+	Skipped   = "skipped"
+	Rejected  = "rejected"
+	Malformed = "malformed"
+	Duplicate = "duplicate"
+	Review    = "review"
+	Applied   = "applied"
+)
+
+// Reason is one reason code: which verdict it belongs to, what it means and
+// what its writer should do.
+type Reason struct {
+	Code, Verdict, Means, Mend string
+}
+
+// Reasons are all reason codes.
+var Reasons = []Reason{
+	{"git-tracked", Skipped, "git tracks the file: it is repository content", "git rm --cached it, if it is a handoff"},
+	{"template", Skipped, "a template", ""},
+	{"dotfile", Skipped, "a hidden file", ""},
+	{"opted-out", Skipped, "a .no-memory-handoffs file stands in the inbox or above it", "remove that file to take part"},
+	{"git-unknown", Skipped, "git could not say what it tracks", "mend git there"},
+	{"symlink", Rejected, "a symlink", "write a regular file"},
+	{"not-regular", Rejected, "not a regular file", "write a regular file"},
+	{"hard-linked", Rejected, "more than one name leads to the file", "write a file of its own"},
+	{"too-large", Rejected, "over 1 MiB", "split it"},
+	{"empty", Malformed, "nothing in it", "write the sections of the format"},
+	{"invalid-utf8", Malformed, "not valid UTF-8", "save it as UTF-8"},
+	{"control-character", Malformed, "a control character other than tab and line end", "remove it"},
+	{"tag-character", Malformed, "Unicode tag characters, which nobody sees", "remove them"},
+	{"bidi-control", Malformed, "controls of the writing direction, which hide text", "remove them"},
+	{"secret", Malformed, "something that looks like a credential", "take it out, and change the credential"},
+	{"unclosed-fence", Malformed, "a code fence that never ends", "close it"},
+	{"no-sections", Malformed, "none of the known sections", "write the sections of the format"},
+	{"duplicate-section", Malformed, "a known section twice", "keep one; use ### inside content"},
+	{"both-branches", Malformed, "fields of a card and of a document", "write two handoffs"},
+	{"already-ingested", Duplicate, "this very file was ingested before", ""},
+	{"same-card", Duplicate, "the card holds exactly this already", ""},
+	{"same-block", Duplicate, "the document holds this block already", ""},
+	{"archived-lesson", Duplicate, "the lesson was archived", ""},
+	{"promote-none", Review, "this source is not promoted by itself", "mem inbox accept"},
+	{"promote-cards", Review, "this source may only write cards", "mem inbox accept"},
+	{"unknown-action", Review, "no known Recommended memory action", "create-card, update-card or no-card"},
+	{"no-target", Review, "no target to write to", "name a Target card or a Target document"},
+	{"unsafe-target", Review, "a target that handoffs may not write", "a plain card name, TOOLS.md, USER.md, rules/NAME.md, or a .learnings file"},
+	{"target-unfit", Review, "the target is no regular UTF-8 file", "mend the target"},
+	{"no-content", Review, "no content", "fill in the suggested content"},
+	{"no-frontmatter", Review, "the card does not start with frontmatter", "start it with ---"},
+	{"unclosed-frontmatter", Review, "the card's frontmatter is not closed", "close it with ---"},
+	{"frontmatter-anchors", Review, "anchors, aliases, tags or merges in the frontmatter", "write it plainly"},
+	{"bad-frontmatter", Review, "frontmatter that is not YAML, or too much of it", "write plain keys"},
+	{"heading-in-document", Review, "a ## heading in document content", "use ### or deeper"},
+	{"card-exists", Review, "create-card on a card that is there", "update-card with its hash"},
+	{"card-missing", Review, "update-card on a card that is not there", "create-card"},
+	{"missing-hash", Review, "update-card without Expected card SHA256", "sha256sum the card you have read"},
+	{"bad-hash", Review, "Expected card SHA256 is not 64 hex digits", "sha256sum the card you have read"},
+	{"hash-conflict", Review, "the card changed since its writer read it", "read it again and merge"},
+	{"target-changed", Review, "the target changed while it was written", "read it again and merge"},
+	{"over-budget", Review, "the document would grow over its budget", "shorten the document first"},
+	{"near-duplicate", Review, "a card of the same topic says the same", "update that card"},
+	{"injection", Review, "text that looks like orders to an agent", "say it plainly"},
+	{"hidden-text", Review, "characters that nobody sees", "remove them"},
+	{"created", Applied, "a new card", ""},
+	{"updated", Applied, "a card replaced", ""},
+	{"appended", Applied, "added to a document", ""},
+}
+
+// Find returns a reason by its code.
+func Find(code string) (Reason, bool) {
+	i := slices.IndexFunc(Reasons, func(r Reason) bool { return r.Code == code })
+	if i < 0 {
+		return Reason{}, false
+	}
+	return Reasons[i], true
+}
+
+// Verdict is what happens to one handoff, and why.
+type Verdict struct {
+	Verdict string
+	Code    string
+	Reason  string // for people; never holds a credential
+	Line    int    // in the handoff, where there is one
+	Target  string
+	Before  string // hash of the target before; plan.Absent
+	After   string // hash after, as planned
+	Draft   string // where it waits for a person
+	Hostile bool   // kept where hosts do not index it
+	Added   []byte // the block, of an append
+}
+
+func verdict(code string, line int, format string, args ...any) Verdict {
+	r, _ := Find(code)
+	v := Verdict{Verdict: r.Verdict, Code: code, Line: line, Reason: fmt.Sprintf(format, args...)}
+	if v.Reason == "" {
+		v.Reason = r.Means
+	}
+	return v
+}
+
+// Source is one handoff as it was found.
+type Source struct {
+	Name    string // base name
+	Path    string // as found, for people and receipts
+	Inbox   string
+	Text    []byte
+	Promote string // all, cards, none
+}
+
+// cardName is what a card may be called; reserved names are those of Windows.
+var cardName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,120}\.md$`) })
+
+var reserved = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?$`)
+})
+
+func safeName(s string) bool {
+	return cardName().MatchString(s) && !reserved().MatchString(s) && !strings.Contains(s, "..")
+}
+
+// budgets are the most that documents of a name may hold, in bytes (source:
+// handoffs; they are loaded into every session).
+var budgets = map[string]int{"TOOLS.md": 10_000, "USER.md": 8_000}
+
+// Scan looks at a handoff's bytes before anything is made of it. ok is false
+// if they can't be taken.
+func Scan(text []byte) (v Verdict, ok bool) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return verdict("empty", 0, ""), false
+	}
+	if !utf8.Valid(text) {
+		at := entry.InvalidAt(text)
+		return verdict("invalid-utf8", lineOf(text, at), "not valid UTF-8 at byte %d", at), false
+	}
+	for _, f := range guard.Hidden(text) {
+		switch f.Rule {
+		case "control-character", "tag-character", "bidi-control":
+			return verdict(f.Rule, f.Line, ""), false
+		}
+	}
+	if found := guard.Secrets(text); len(found) > 0 {
+		return verdict("secret", found[0].Line, "looks like a credential (%s)", found[0].Rule), false
+	}
+	return Verdict{}, true
+}
+
+func lineOf(b []byte, at int) int { return 1 + bytes.Count(b[:max(at, 0)], []byte("\n")) }
+
+// structure is what is wrong with a handoff whatever the memory holds.
+func structure(h Handoff) (Verdict, bool) {
+	switch {
+	case h.Unclosed > 0:
+		return verdict("unclosed-fence", h.Unclosed, ""), false
+	case len(h.Sections) == 0:
+		return verdict("no-sections", 0, ""), false
+	case len(h.Duplicates) > 0:
+		d := h.Duplicates[0]
+		return verdict("duplicate-section", d.Line, "the section %q stands twice", d.Name), false
+	}
+	card := h.Get(Card) != "" || h.Get(Content) != ""
+	doc := h.Get(Document) != "" || h.Get(Block) != ""
+	if card && doc {
+		line := 0
+		for _, s := range h.Sections {
+			if (s.Name == Document || s.Name == Block) && line == 0 {
+				line = s.Line
+			}
+		}
+		return verdict("both-branches", line, ""), false
+	}
+	return Verdict{}, true
+}
+
+// Batch judges handoffs in a row.
+type Batch struct {
+	m     fs.FS
+	rules tiers.Rules
+	at    string // stamp of the run, for names
+	day   string
+
+	// Known reports whether a file of that hash was ingested before.
+	Known func(sha256 string) bool
+	// Archived reports whether a lesson of that text was archived.
+	Archived func(text []byte) bool
+
+	seen  map[string]bool  // hashes in this run
+	files map[string]*file // targets that this run has looked at
+	cards map[string]string
+	order []string // targets that this run changes
+	extra []plan.Step
+}
+
+// file is a target as it is, and as this run leaves it.
+type file struct {
+	orig, now []byte // nil: absent
+	err       error
+	updated   bool
+	blocks    []byte // what is appended
+}
+
+// NewBatch begins a run. stamp is the run's instant as it stands in names.
+func NewBatch(m fs.FS, rules tiers.Rules, stamp, day string) *Batch {
+	return &Batch{m: m, rules: rules, at: stamp, day: day, seen: map[string]bool{}, files: map[string]*file{}}
+}
+
+// Judge decides about one handoff and remembers what it changes.
+func (b *Batch) Judge(s Source) Verdict {
+	sum := plan.Hash(s.Text)
+	if v, ok := Scan(s.Text); !ok {
+		return v
+	}
+	h := Parse(s.Text)
+	if v, ok := structure(h); !ok {
+		return v
+	}
+	if b.seen[sum] || b.Known != nil && b.Known(sum) {
+		return verdict("already-ingested", 0, "")
+	}
+	v := b.route(s, h)
+	if v.Verdict == Review {
+		b.draft(s, sum, &v)
+	}
+	b.seen[sum] = true
+	return v
+}
+
+// route decides where a well-formed handoff goes.
+func (b *Batch) route(s Source, h Handoff) Verdict {
+	if s.Promote == "none" {
+		return verdict("promote-none", 0, "")
+	}
+	action, _ := h.Field(Action)
+	switch strings.ToLower(action) {
+	case "create-card", "update-card":
+		return b.card(h, strings.ToLower(action) == "update-card")
+	case "no-card":
+		if s.Promote == "cards" && h.Get(Document) != "" {
+			return verdict("promote-cards", 0, "")
+		}
+		return b.document(h)
+	}
+	a, _ := h.Section(Action)
+	if action == "" {
+		return verdict("unknown-action", a.Line, "no Recommended memory action")
+	}
+	return verdict("unknown-action", a.Line, "%q is no Recommended memory action", short(action))
+}
+
+// short is untrusted text in a message: one line, not long.
+func short(s string) string {
+	r := []rune(strings.Join(strings.Fields(s), " "))
+	if len(r) > 60 {
+		r = append(r[:60], '…')
+	}
+	return string(r)
+}
+
+func (b *Batch) card(h Handoff, update bool) Verdict {
+	name, one := h.Field(Card)
+	sec, _ := h.Section(Card)
+	content := peel(h.Get(Content))
+	con, _ := h.Section(Content)
+	switch {
+	case name == "":
+		return verdict("no-target", sec.Line, "no Target card")
+	case !one || !safeName(name):
+		return verdict("unsafe-target", sec.Line, "%q is no plain card name", short(name))
+	case content == "":
+		return verdict("no-content", con.Line, "no Suggested card content")
+	}
+	front, code, err := readFrontmatter(content)
+	if err != nil {
+		return verdict(code, con.Line, "%v", err)
+	}
+	if v, bad := tripwires(content, con.Line); bad {
+		return v
+	}
+	target := "memory/cards/" + name
+	f := b.file(target)
+	if f.err != nil {
+		return targeted(verdict("target-unfit", sec.Line, "%s: %v", target, f.err), target)
+	}
+	text := []byte(strings.TrimRight(content, " \t\r\n") + "\n")
+	if f.now != nil && bytes.Equal(f.now, text) {
+		return targeted(verdict("same-card", 0, ""), target)
+	}
+	var v Verdict
+	if update {
+		v = b.update(h, f, target)
+	} else {
+		v = b.create(f, target, front)
+	}
+	v.Target = target
+	v.Before, v.After = stateHash(f.now), plan.Hash(text)
+	if v.Verdict != Applied {
+		v.After = ""
+		return v
+	}
+	b.change(target, f)
+	f.now, f.updated = text, true
+	b.index(target, text)
+	return v
+}
+
+func targeted(v Verdict, target string) Verdict {
+	v.Target = target
+	return v
+}
+
+func stateHash(b []byte) string { return plan.StateOf(b).Hash }
+
+func (b *Batch) create(f *file, target string, front frontmatter) Verdict {
+	if f.now != nil {
+		return verdict("card-exists", 0, "%s is there already", target)
+	}
+	if twin := b.twin(front); twin != "" {
+		return verdict("near-duplicate", 0, "%s has the same topic and text", twin)
+	}
+	return verdict("created", 0, "")
+}
+
+func (b *Batch) update(h Handoff, f *file, target string) Verdict {
+	sec, _ := h.Section(Expected)
+	want, _ := h.Field(Expected)
+	want = strings.ToLower(want)
+	switch {
+	case f.now == nil:
+		return verdict("card-missing", 0, "%s is not there", target)
+	case want == "":
+		return verdict("missing-hash", sec.Line, "")
+	case len(want) != 64 || strings.Trim(want, "0123456789abcdef") != "":
+		return verdict("bad-hash", sec.Line, "")
+	case f.updated:
+		return verdict("hash-conflict", sec.Line, "another handoff of this run has changed %s", target)
+	case stateHash(f.now) != want:
+		return verdict("hash-conflict", sec.Line, "%s is %s, not what its writer had read", target, stateHash(f.now)[:12])
+	}
+	return verdict("updated", 0, "")
+}
+
+func (b *Batch) document(h Handoff) Verdict {
+	name, one := h.Field(Document)
+	sec, _ := h.Section(Document)
+	block := h.Get(Block)
+	con, _ := h.Section(Block)
+	switch {
+	case name == "" && block == "":
+		return verdict("no-target", 0, "nothing to write: neither a card nor a document")
+	case name == "":
+		return verdict("no-target", con.Line, "no Target document")
+	case !one || !b.allowed(name):
+		return verdict("unsafe-target", sec.Line, "%q is no document that handoffs may write", short(name))
+	case block == "":
+		return verdict("no-content", con.Line, "no Suggested document content")
+	}
+	if line := levelTwo(block); line > 0 {
+		return verdict("heading-in-document", con.Line+line, "")
+	}
+	if v, bad := tripwires(block, con.Line); bad {
+		return v
+	}
+	f := b.file(name)
+	if f.err != nil {
+		return targeted(verdict("target-unfit", sec.Line, "%s: %v", name, f.err), name)
+	}
+	text := []byte(block + "\n")
+	if Holds(f.now, text) {
+		return targeted(verdict("same-block", 0, ""), name)
+	}
+	if path.Dir(name) == b.rules.Scratch.Dir && b.Archived != nil && b.Archived(text) {
+		return targeted(verdict("archived-lesson", 0, ""), name)
+	}
+	next, _, err := entry.Place(entry.Change{Place: entry.AtEnd, Text: text}, f.now)
+	if err != nil {
+		return targeted(verdict("target-unfit", sec.Line, "%s: %v", name, err), name)
+	}
+	if limit := budgets[name]; limit > 0 && len(next) > limit {
+		return targeted(verdict("over-budget", sec.Line, "%s would have %d bytes, at most %d", name, len(next), limit), name)
+	}
+	v := targeted(verdict("appended", 0, ""), name)
+	v.Before, v.After, v.Added = stateHash(f.now), plan.Hash(next), text
+	b.change(name, f)
+	if len(f.blocks) > 0 {
+		f.blocks = append(f.blocks, '\n')
+	}
+	f.blocks = append(f.blocks, text...)
+	f.now = next
+	return v
+}
+
+// allowed reports whether handoffs may append to a document.
+func (b *Batch) allowed(name string) bool {
+	if name == "TOOLS.md" || name == "USER.md" {
+		return true
+	}
+	for _, f := range b.rules.Scratch.Files {
+		if name == path.Join(b.rules.Scratch.Dir, f) {
+			return true
+		}
+	}
+	base, ok := strings.CutPrefix(name, "rules/")
+	return ok && safeName(base)
+}
+
+// levelTwo finds a heading of level 2, or a bare one, outside code fences.
+func levelTwo(s string) int {
+	fence := ""
+	n := 0
+	for line := range strings.Lines(s) {
+		n++
+		line = strings.TrimRight(line, "\r\n")
+		mark := fenceMark(line)
+		switch {
+		case fence != "":
+			if mark != "" && mark[0] == fence[0] && len(mark) >= len(fence) {
+				fence = ""
+			}
+		case mark != "":
+			fence = mark
+		case line == "##" || strings.HasPrefix(line, "## ") || strings.HasPrefix(line, "##\t"):
+			return n
+		}
+	}
+	return 0
+}
+
+// tripwires looks for text that wants more than to be remembered.
+func tripwires(content string, line int) (Verdict, bool) {
+	if found := guard.Hidden([]byte(content)); len(found) > 0 {
+		v := verdict("hidden-text", line+found[0].Line, "%s", found[0].Rule)
+		v.Hostile = true
+		return v, true
+	}
+	if found := guard.Injection([]byte(content)); len(found) > 0 {
+		v := verdict("injection", line+found[0].Line, "%s", found[0].Rule)
+		v.Hostile = true
+		return v, true
+	}
+	return Verdict{}, false
+}
+
+// Holds reports whether a document holds a block: whole lines, set off by
+// blank lines or the file's ends.
+func Holds(doc, block []byte) bool {
+	block = bytes.TrimRight(block, " \t\r\n")
+	if len(block) == 0 {
+		return false
+	}
+	for from := 0; ; {
+		i := bytes.Index(doc[from:], block)
+		if i < 0 {
+			return false
+		}
+		i += from
+		before, after := doc[:i], doc[i+len(block):]
+		if (i == 0 || before[i-1] == '\n' && blankLine(lastLine(before[:i-1])) || i == 1) && blankEnd(after) {
+			return true
+		}
+		from = i + 1
+	}
+}
+
+func lastLine(b []byte) []byte { return b[bytes.LastIndexByte(b, '\n')+1:] }
+
+func blankLine(b []byte) bool { return len(bytes.TrimSpace(b)) == 0 }
+
+// blankEnd reports whether a text begins with the end of its line and then a
+// blank line, or its own end.
+func blankEnd(b []byte) bool {
+	line, rest, ok := bytes.Cut(b, []byte("\n"))
+	if !blankLine(line) {
+		return false
+	}
+	if !ok || len(rest) == 0 {
+		return true
+	}
+	next, _, _ := bytes.Cut(rest, []byte("\n"))
+	return blankLine(next)
+}
+
+// file looks at a target once.
+func (b *Batch) file(name string) *file {
+	if f, ok := b.files[name]; ok {
+		return f
+	}
+	f := &file{}
+	b.files[name] = f
+	if f.err = plainParents(b.m, name); f.err != nil {
+		return f
+	}
+	info, err := fs.Lstat(b.m, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return f
+	case err != nil:
+		f.err = err
+	case !info.Mode().IsRegular():
+		f.err = errors.New("is no regular file")
+	case info.Size() > entry.MaxNote:
+		f.err = fmt.Errorf("has %d bytes", info.Size())
+	}
+	if f.err != nil {
+		return f
+	}
+	text, err := fs.ReadFile(b.m, name)
+	if err == nil {
+		err = entry.CheckText(text, entry.MaxNote)
+	}
+	if f.err = err; err == nil {
+		if text == nil {
+			text = []byte{}
+		}
+		f.orig, f.now = text, text
+	}
+	return f
+}
+
+// plainParents makes sure that no directory on the way is a symlink or a file.
+func plainParents(m fs.FS, name string) error {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		info, err := fs.Lstat(m, dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return fmt.Errorf("%s is no directory", dir)
+		}
+	}
+	return nil
+}
+
+func (b *Batch) change(name string, f *file) {
+	if f.blocks == nil && !f.updated {
+		b.order = append(b.order, name)
+	}
+}
+
+// index remembers a card by its topic and folded text.
+func (b *Batch) index(name string, text []byte) {
+	if b.cards == nil {
+		return // nobody has asked yet; it will be read with the others
+	}
+	if key := cardKey(string(text)); key != "" {
+		b.cards[key] = name
+	}
+}
+
+// twin finds a card of the same topic that says the same.
+func (b *Batch) twin(front frontmatter) string {
+	if b.cards == nil {
+		b.readCards()
+	}
+	if key := foldKey(front); key != "" {
+		return b.cards[key]
+	}
+	return ""
+}
+
+// readCards indexes every card once; a run costs as much as there are cards
+// and handoffs, not their product.
+func (b *Batch) readCards() {
+	b.cards = map[string]string{}
+	entries, err := fs.ReadDir(b.m, "memory/cards")
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		name := "memory/cards/" + e.Name()
+		if !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), ".md") {
+			continue
+		}
+		f, changed := b.files[name]
+		if changed && f.updated {
+			continue
+		}
+		if text, err := fs.ReadFile(b.m, name); err == nil && len(text) <= MaxSize {
+			if key := cardKey(string(text)); key != "" {
+				b.cards[key] = name
+			}
+		}
+	}
+	for name, f := range b.files {
+		if f.updated {
+			b.index(name, f.now)
+		}
+	}
+}
+
+func cardKey(text string) string {
+	front, _, err := readFrontmatter(text)
+	if err != nil {
+		return ""
+	}
+	return foldKey(front)
+}
+
+// foldKey is a card's topic and text, folded: case, white space and
+// punctuation do not count; digits and operators do. Cards without topic or
+// text are like no other.
+func foldKey(f frontmatter) string {
+	body := foldText(f.body)
+	topic := foldText(f.topic)
+	if body == "" || topic == "" {
+		return ""
+	}
+	return plan.Hash([]byte(topic + "\x00" + body))
+}
+
+func foldText(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case strings.ContainsRune("+-*/=<>%&|^~!", r):
+			return r
+		case unicode.IsSpace(r), unicode.IsPunct(r), r == '`':
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, s)
+}
