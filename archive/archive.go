@@ -109,6 +109,7 @@ type archiver struct {
 
 	dirs    map[string]string // by month
 	reasons map[reason]string // many files have the same
+	unfits  map[string]string // archive files that can't be added to, and why
 }
 
 type reason struct {
@@ -117,7 +118,7 @@ type reason struct {
 }
 
 func newArchiver(m fs.FS) *archiver {
-	return &archiver{m: m, taken: map[string]bool{}, listed: map[string]map[string]bool{}, dirs: map[string]string{}, reasons: map[reason]string{}}
+	return &archiver{m: m, taken: map[string]bool{}, listed: map[string]map[string]bool{}, dirs: map[string]string{}, reasons: map[reason]string{}, unfits: map[string]string{}}
 }
 
 func (a *archiver) reason(age int, form string, limit int) string {
@@ -151,7 +152,7 @@ func (a *archiver) note(p *plan.Plan, d *Decision, date string, olderThan int, b
 		p.Steps = append(p.Steps, step)
 		d.Outcome, d.To, d.Reason = Archived, step.To, a.reason(d.Age, ", more than %d", olderThan)
 		if step.Kind == plan.Trash {
-			d.To, d.Reason = path.Join(dir, path.Base(d.Path)), "the same text is in the archive already; this copy goes to the trash"
+			d.To, d.Reason = step.Reason, "the same text is in the archive already; this copy goes to the trash"
 		}
 	}
 }
@@ -186,7 +187,7 @@ func (a *archiver) move(name, dir string) (plan.Step, error) {
 			return plan.Step{}, err
 		}
 		if string(b) == string(old) {
-			return plan.Step{Kind: plan.Trash, Path: name, Before: plan.StateOf(append([]byte{}, b...))}, nil
+			return plan.Step{Kind: plan.Trash, Path: name, Before: plan.StateOf(append([]byte{}, b...)), Reason: to}, nil
 		}
 	}
 	return plan.Step{}, fmt.Errorf("%s has %d namesakes", path.Join(dir, path.Base(name)), maxSuffix)
@@ -221,6 +222,6 @@ func interrupted(m fs.FS, rules tiers.Rules) (bool, error) {
 	}
 	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
 		suffix, ok := strings.CutPrefix(e.Name(), base+".")
-		return ok && (suffix == "rotating" || suffix == "pending" || strings.HasPrefix(suffix, "pending-"))
+		return ok && (suffix == "rotating" || strings.HasPrefix(suffix, "pending"))
 	}), err
 }

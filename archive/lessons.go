@@ -99,14 +99,19 @@ func (a *archiver) entries(p *plan.Plan, out *[]Decision, rules tiers.Rules, nam
 			d.Reason = old(d.Age) + fmt.Sprintf(", %d stay", olderThan)
 		default:
 			to := path.Join(lessonsDir(rules, l.Day), strings.ToUpper(strings.TrimSuffix(path.Base(name), ".md"))+".md")
+			if why := a.unfit(to); why != "" {
+				d.Outcome, d.Reason = Skipped, to+" "+why
+				break
+			}
 			if months[to] == nil {
 				order = append(order, to)
 			}
-			text := l.Text(b)
+			eol := entry.EOL(b)
 			if len(months[to]) > 0 && months[to][len(months[to])-1] != '\n' {
-				months[to] = append(months[to], entry.EOL(b)...)
+				months[to] = append(months[to], eol...)
 			}
-			months[to] = append(months[to], text...)
+			months[to] = append(months[to], entry.ArchivedMark+" sha256="+entry.LessonKey(l.Key(b))+" -->"+eol...)
+			months[to] = append(months[to], l.Text(b)...)
 			arg.Keys = append(arg.Keys, entry.LessonKey(l.Key(b)))
 			d.Outcome, d.To, d.Reason = Archived, to, old(d.Age)+fmt.Sprintf(", more than %d", olderThan)
 			if l.Promoted {
@@ -142,7 +147,33 @@ func (a *archiver) entries(p *plan.Plan, out *[]Decision, rules tiers.Rules, nam
 	return nil
 }
 
-var anyDay = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b\d{4}-\d\d-\d\d\b`) })
+var anyDay = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|[^0-9])(\d{4}-\d\d-\d\d)(?:$|[^0-9])`) })
+
+// unfit says why nothing can be added to an archive file, or "".
+func (a *archiver) unfit(name string) string {
+	why, seen := a.unfits[name]
+	if seen {
+		return why
+	}
+	if info, err := fs.Lstat(a.m, name); err == nil && !info.Mode().IsRegular() {
+		why = "is no regular file"
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		why = "cannot be looked at: " + err.Error()
+	} else if err == nil {
+		b, err := fs.ReadFile(a.m, name)
+		if err == nil {
+			err = entry.CheckText(b, entry.MaxNote-maxRoom)
+		}
+		if err != nil {
+			why = err.Error()
+		}
+	}
+	a.unfits[name] = why
+	return why
+}
+
+// maxRoom is what must be free in an archive file, in bytes.
+const maxRoom = 64 << 10
 
 // legacy decides about a file that is not canonical: dated by its name, else
 // by the newest date inside.
@@ -178,7 +209,7 @@ func (a *archiver) legacy(p *plan.Plan, rules tiers.Rules, name string, b []byte
 	p.Steps = append(p.Steps, step)
 	d.Outcome, d.To = Archived, step.To
 	if step.Kind == plan.Trash {
-		d.To, d.Reason = path.Join(lessonsDir(rules, date), path.Base(name)), "the same text is in the archive already; this copy goes to the trash"
+		d.To, d.Reason = step.Reason, "the same text is in the archive already; this copy goes to the trash"
 	}
 	return d
 }
@@ -186,7 +217,8 @@ func (a *archiver) legacy(p *plan.Plan, rules tiers.Rules, name string, b []byte
 // newest is the newest valid day in a text that is not in the future.
 func newest(text, today string) string {
 	best := ""
-	for _, s := range anyDay().FindAllString(text, -1) {
+	for _, m := range anyDay().FindAllStringSubmatch(text, -1) {
+		s := m[1]
 		if _, err := time.Parse(time.DateOnly, s); err == nil && s > best && s <= today {
 			best = s
 		}

@@ -49,10 +49,11 @@ type State struct {
 	Path     string
 	Present  bool
 	Buffer   entry.Buffer
-	Pending  []string // .pending files, oldest first
-	Rotating string   // the .rotating file, or ""
-	Lock     string   // the sentinel, or ""
-	Temps    []string // staged files beside the buffer
+	Pending  []string  // .pending files, oldest first
+	Rotating string    // the .rotating file, or ""
+	Lock     string    // the sentinel, or ""
+	Temps    []string  // staged files beside the buffer
+	Touched  time.Time // when the sentinel, or else the buffer, was last written; for the stale check only
 }
 
 // Interrupted reports whether a rotation has left something.
@@ -90,8 +91,13 @@ func Inspect(m fs.FS, rules tiers.Rules) (State, error) {
 			s.Lock = name
 		case suffix == rotatingSuffix:
 			s.Rotating = name
-		case suffix == pendingSuffix || strings.HasPrefix(suffix, pendingSuffix+"-"):
+		case strings.HasPrefix(suffix, pendingSuffix):
 			s.Pending = append(s.Pending, name)
+		}
+	}
+	for _, name := range []string{s.Path, s.Lock} {
+		if info, err := fs.Stat(m, name); name != "" && err == nil {
+			s.Touched = info.ModTime()
 		}
 	}
 	slices.SortFunc(s.Pending, func(a, b string) int { return pendingNumber(a) - pendingNumber(b) })
@@ -107,11 +113,11 @@ func Inspect(m fs.FS, rules tiers.Rules) (State, error) {
 }
 
 func pendingNumber(name string) int {
-	_, n, _ := strings.Cut(name, pendingSuffix+"-")
+	_, n, _ := strings.Cut(name, pendingSuffix)
 	if n == "" {
 		return 1
 	}
-	v, err := strconv.Atoi(n)
+	v, err := strconv.Atoi(strings.TrimLeft(n, "-._"))
 	if err != nil {
 		return 1 << 30 // named by somebody else: last
 	}
@@ -185,6 +191,8 @@ func (s State) Session(rules tiers.Rules, now time.Time) Session {
 		return Session{Active: true, Reason: fmt.Sprintf("last active %s ago", max(age, 0).Round(time.Minute))}
 	case s.Lock != "" && ok:
 		return Session{StaleLock: true, Warning: fmt.Sprintf("%s: stale, the buffer was last active %s ago", s.Lock, age.Round(time.Minute))}
+	case s.Lock != "" && !s.Touched.IsZero() && now.Sub(s.Touched) >= limit:
+		return Session{StaleLock: true, Warning: fmt.Sprintf("%s: stale, written %s ago", s.Lock, now.Sub(s.Touched).Round(time.Minute))}
 	case s.Lock != "":
 		return Session{Active: true, Reason: s.Lock + " is there"}
 	}

@@ -47,6 +47,9 @@ func ParseHeader(b []byte) Header {
 			h.end = at + len(line)
 			h.start = h.end - len(value)
 			value = bytes.TrimRight(value, " \t")
+			if i := bytes.IndexAny(value, " \t"); i == len(time.DateOnly) { // a remark behind it
+				value = value[:i]
+			}
 			h.end = h.start + len(value)
 			h.Verified, h.VerifiedLine = strings.Trim(string(value), `"'`), n
 		}

@@ -39,6 +39,9 @@ func (l Lesson) Text(b []byte) []byte { return b[l.Start:l.End] }
 // Key is the text that tells lessons apart: without blanks at its end.
 func (l Lesson) Key(b []byte) []byte { return bytes.TrimRight(l.Text(b), " \t\r\n") }
 
+// ArchivedMark begins the line that stands before each archived entry.
+const ArchivedMark = "<!-- mem:archived"
+
 // sectionNames are headings that belong to a lesson whatever their level.
 var sectionNames = []string{"summary", "details", "suggested action", "suggested fix", "metadata", "resolution", "error", "context", "requested capability", "user context", "complexity estimate", "suggested implementation", "root cause", "fix"}
 
@@ -67,12 +70,15 @@ func ParseLessons(b []byte) []Lesson {
 			}
 		case startsFence(line) != nil:
 			fence = startsFence(line)
+		case bytes.HasPrefix(line, []byte(ArchivedMark)):
+			p.finish(start)
 		case bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("<!--")):
 			comment = !bytes.Contains(line, []byte("-->"))
 			p.text(line)
 		default:
 			p.line(line, start, n)
 		}
+		p.blank = len(bytes.TrimSpace(line)) == 0
 		start = end
 	}
 	p.finish(len(b))
@@ -101,6 +107,7 @@ type lessonParser struct {
 	level   int    // of the open headed entry
 	section string // the open section of it
 	bullet  bool   // the open entry is a list item
+	blank   bool   // the line before was blank
 }
 
 func (p *lessonParser) finish(end int) {
@@ -135,8 +142,8 @@ func (p *lessonParser) line(line []byte, start, n int) {
 			return
 		}
 	}
-	if p.bullet && p.cur != nil && line[0] != ' ' && line[0] != '\t' {
-		p.finish(start) // a paragraph ends the list
+	if p.bullet && p.cur != nil && p.blank && line[0] != ' ' && line[0] != '\t' {
+		p.finish(start) // a paragraph ends the list; right below, it is the item's own
 		return
 	}
 	p.text(line)
@@ -240,7 +247,7 @@ func cutDay(s string) (day, rest string, ok bool) {
 		return "", s, false
 	}
 	rest = s[10:]
-	if strings.HasPrefix(rest, "T") || len(rest) > 5 && rest[0] == ' ' && rest[3] == ':' { // a time of day
+	if strings.HasPrefix(rest, "T") || len(rest) > 5 && rest[0] == ' ' && rest[3] == ':' && allDigits(rest[1:3]) && allDigits(rest[4:6]) { // a time of day
 		if i := strings.IndexAny(rest[1:], " ]"); i >= 0 {
 			rest = rest[1+i:]
 		} else {
@@ -353,7 +360,11 @@ func (p *lessonParser) field(key, value string) {
 			p.cur.Day = day
 		}
 	case "promoted", "promoted-to":
-		p.cur.Promoted = true
+		switch strings.ToLower(value) {
+		case "", "-", "no", "none", "false", "not yet":
+		default:
+			p.cur.Promoted = true
+		}
 	case "summary":
 		if p.cur.Summary == "" {
 			p.cur.Summary = value

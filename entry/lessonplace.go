@@ -22,6 +22,30 @@ func closureLast(old []byte) ([]byte, error) {
 	return append(append(out, block...), eol...), nil
 }
 
+// ErrOpen says that a comment or code fence is open at a file's end, so that
+// nothing that is added there counts.
+var ErrOpen = errors.New("a comment or code fence never ends, and would swallow it")
+
+// asLesson adds a list item as an entry of its own. Where it would belong to a
+// headed entry above, it becomes a dated heading.
+func asLesson(old, item []byte) (next, added []byte, err error) {
+	own := func(next []byte) bool {
+		all := ParseLessons(next)
+		return len(all) > 0 && all[len(all)-1].Start >= len(old)
+	}
+	if next, added = insert(old, len(old), underList(old, item)); own(next) {
+		return next, added, nil
+	}
+	text := strings.TrimPrefix(string(item), "- ")
+	if day, rest, ok := strings.Cut(text, ": "); ok {
+		text = day + " — " + rest
+	}
+	if next, added = insert(old, len(old), separated(old, []byte("## "+text), "")); own(next) {
+		return next, added, nil
+	}
+	return nil, nil, ErrOpen
+}
+
 // LessonsArg is the argument of TakeLessons: the hashes of the entries' keys,
 // one for each entry that goes.
 type LessonsArg struct {
@@ -79,21 +103,39 @@ func promoted(l Lesson, text []byte, eol string, a PromotedArg) []byte {
 	if a.Topic != "" {
 		mark += " #topic:" + a.Topic
 	}
-	if l.Form == BulletForm {
-		return slices.Concat(body, []byte(mark), tail)
-	}
-	// Under the heading, or in the Status field where there is one.
 	ls := lines(body)
-	for _, line := range ls {
-		if k, _, ok := strings.Cut(strings.TrimLeft(line.text, "- "), ":"); ok && strings.EqualFold(strings.Trim(k, "* "), "status") && strings.Contains(line.text, "**") {
-			head := line.text[:strings.Index(line.text, ":")+1]
-			if strings.HasPrefix(line.text[len(head):], "**") {
-				head += "**"
-			}
-			end := line.start + len(line.text)
-			return slices.Concat(body[:line.start], []byte(head+" promoted"+mark), body[end:], tail)
-		}
+	first := len(ls[0].text)
+	if l.Form == BulletForm {
+		return slices.Concat(body[:first], []byte(mark), body[first:], tail)
 	}
-	end := len(ls[0].text)
-	return slices.Concat(body[:end], []byte(eol+eol+"**Status**: promoted"+mark), body[end:], tail)
+	// In the Status field where there is one, else under the heading. What else
+	// the field says stays.
+	var fence []byte
+	for _, line := range ls {
+		t := []byte(line.text)
+		switch {
+		case fence != nil:
+			if bytes.HasPrefix(bytes.TrimLeft(t, " "), fence) {
+				fence = nil
+			}
+			continue
+		case startsFence(t) != nil:
+			fence = startsFence(t)
+			continue
+		}
+		k, rest, ok := strings.Cut(line.text, ":")
+		if !ok || !strings.EqualFold(strings.Trim(strings.TrimLeft(k, "- "), "* "), "status") || !strings.Contains(line.text, "**") {
+			continue
+		}
+		head := line.text[:len(k)+1]
+		if r, bold := strings.CutPrefix(rest, "**"); bold {
+			head, rest = head+"**", r
+		}
+		if _, remark, ok := strings.Cut(strings.TrimSpace(rest), " "); ok {
+			mark = " " + remark + mark
+		}
+		end := line.start + len(line.text)
+		return slices.Concat(body[:line.start], []byte(head+" promoted"+mark), body[end:], tail)
+	}
+	return slices.Concat(body[:first], []byte(eol+eol+"**Status**: promoted"+mark), body[first:], tail)
 }

@@ -23,7 +23,11 @@ var closureKeys = [4]string{"Updated", "Decisions", "Signal", "Open"}
 // not inside a rotated block.
 func FindClosure(b []byte) (Closure, bool) {
 	ls := lines(b)
+	fenced := inFences(b, ls)
 	for i := len(ls) - 4; i >= 0; i-- {
+		if fenced != nil && fenced[i] {
+			continue // an example
+		}
 		if strings.Contains(ls[i+3].text, BlockEnd) {
 			return Closure{}, false // an earlier run would stand in or above a rotated block
 		}
@@ -47,6 +51,30 @@ func FindClosure(b []byte) (Closure, bool) {
 		return c, true
 	}
 	return Closure{}, false
+}
+
+// inFences tells which lines stand in code fences; nil: none. A fence that
+// never ends is none.
+func inFences(b []byte, ls []line) []bool {
+	if !bytes.Contains(b, []byte("```")) && !bytes.Contains(b, []byte("~~~")) {
+		return nil
+	}
+	out := make([]bool, len(ls))
+	var fence []byte
+	from := 0
+	for i, l := range ls {
+		t := []byte(l.text)
+		switch {
+		case fence == nil:
+			fence, from = startsFence(t), i
+		case bytes.HasPrefix(bytes.TrimLeft(t, " "), fence):
+			for k := from; k <= i; k++ {
+				out[k] = true
+			}
+			fence = nil
+		}
+	}
+	return out
 }
 
 // Text is the closure block as written, with empty fields as "none".

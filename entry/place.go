@@ -17,6 +17,7 @@ const (
 	AtEnd        = "end"           // after what is there
 	SetClosure   = "closure"       // the closure block itself
 	AtLine       = "line"          // lines after what is there, without a blank one between
+	AtLesson     = "lesson"        // a list item as the last entry of a SCRATCH file
 	Late         = "late"          // what a writer added through an old descriptor
 	ClosureLast  = "closure-last"  // a closure block that text stands after, put last
 	Verified     = "verified"      // last_verified in the header
@@ -58,6 +59,8 @@ func Place(c Change, old []byte) (next, added []byte, err error) {
 		next, added = insert(old, len(old), separated(old, c.Text, ""))
 	case AtLine:
 		next, added = insert(old, len(old), underList(old, c.Text))
+	case AtLesson:
+		next, added, err = asLesson(old, c.Text)
 	case Late:
 		next, added = late(old, c.Text)
 	case ClosureLast:

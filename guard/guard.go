@@ -12,6 +12,7 @@ import (
 	"bytes"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -39,14 +40,15 @@ var rules = []rule{
 	{"gitlab-token", []string{"glpat-"}, `\bglpat-[A-Za-z0-9_-]{20,}`, 3},
 	{"slack-token", []string{"xox"}, `\bxox[abeoprs]-[A-Za-z0-9-]{20,}`, 2.5},
 	{"slack-webhook", []string{"hooks.slack.com"}, `hooks\.slack\.com/services/T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{20,}`, 0},
-	{"anthropic-key", []string{"sk-ant-"}, `\bsk-ant-[A-Za-z0-9_-]{20,}`, 3},
-	{"openai-key", []string{"sk-"}, `\bsk-(?:proj-|svcacct-)?[A-Za-z0-9_-]{32,}`, 3.5},
+	{"anthropic-key", []string{"sk-ant-"}, `(?:^|[^A-Za-z0-9_-])(sk-ant-[A-Za-z0-9_-]{20,})`, 3},
+	{"openai-key", []string{"sk-"}, `(?:^|[^A-Za-z0-9_-])(sk-(?:proj-|svcacct-)?[A-Za-z0-9_-]{32,})`, 3.5},
 	{"google-key", []string{"AIza"}, `\bAIza[A-Za-z0-9_-]{35}\b`, 3},
 	{"stripe-key", []string{"k_live_"}, `\b[rs]k_live_[A-Za-z0-9]{20,}`, 3},
 	{"npm-token", []string{"npm_"}, `\bnpm_[A-Za-z0-9]{36}\b`, 3},
 	{"jwt", []string{"eyJ"}, `\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}`, 3},
-	{"url-password", []string{"://"}, `\b[a-z][a-z0-9+.-]*://[^\s/:@]+:([^\s/@]{6,})@`, 2.5},
-	{"assigned-secret", []string{"pass", "secret", "token", "api_key", "apikey", "api-key"}, `(?i)\b[a-z0-9_.-]*(?:password|passwd|secret|token|api[_-]?key)["']?\s*[:=]\s*["']?([A-Za-z0-9+/_.~!@#$%^&*-]{8,})`, 3},
+	{"url-password", []string{"://"}, `\b[a-z][a-z0-9+.-]*://[^\s/:@]{1,100}:([^\s/@]{6,200})@`, 2.5},
+	{"bearer-token", []string{"earer "}, `\b[Bb]earer\s+([A-Za-z0-9._~+/-]{24,}=*)`, 3.5},
+	{"assigned-secret", []string{"pass", "secret", "token", "api_key", "apikey", "api-key"}, `(?i)\b[a-z0-9_.-]*(?:password|passwd|secret|token|api[_-]?key)["'*\x60]*\s*[:=|]\s*["'*\x60]*([A-Za-z0-9+/_.~!@#$%^&-]{8,})`, 3},
 }
 
 // compiled holds the patterns that were needed; most runs need none.
@@ -81,13 +83,57 @@ func Secrets(text []byte) []Finding {
 			if harmless(value) || r.entropy > 0 && entropy(value) < r.entropy || covered(out, start, end) {
 				continue
 			}
-			if (r.name == "assigned-secret" || r.name == "openai-key") && !mixed(value) {
+			if (r.name == "assigned-secret" || r.name == "openai-key") && (!mixed(value) || wordy(value)) {
 				continue
 			}
-			out = append(out, Finding{r.name, 1 + bytes.Count(text[:start], []byte("\n")), start, end})
+			if text[start] == '\n' {
+				start++ // what stands before a key is not part of it
+			}
+			if out = append(out, Finding{r.name, 0, start, end}); len(out) == maxFindings {
+				break
+			}
 		}
 	}
+	slices.SortFunc(out, func(a, b Finding) int { return a.Start - b.Start })
+	line, at := 1, 0
+	for i := range out {
+		line += bytes.Count(text[at:out[i].Start], []byte("\n"))
+		at, out[i].Line = out[i].Start, line
+	}
 	return out
+}
+
+// maxFindings bounds how many places of one text are named.
+const maxFindings = 100
+
+// wordy reports whether a value is made of words, such as a path or a branch's
+// name: no random string has only words and numbers between its separators.
+func wordy(v string) bool {
+	parts := strings.FieldsFunc(v, func(r rune) bool { return r == '/' || r == '.' || r == '_' || r == '-' })
+	for _, p := range parts {
+		if len(p) <= 4 {
+			continue
+		}
+		letters := strings.Trim(p, "0123456789")
+		digits := len(p) - len(letters)
+		plain := strings.Trim(strings.ToLower(letters), "abcdefghijklmnopqrstuvwxyz") == ""
+		if !plain || len(letters) > 0 && digits > 4 || shape(letters) > 2 {
+			return false
+		}
+	}
+	return len(parts) > 1
+}
+
+// shape counts changes from lower to upper case inside a word: at most two in
+// a name that people write.
+func shape(s string) int {
+	n := 0
+	for i := 1; i < len(s); i++ {
+		if s[i] >= 'A' && s[i] <= 'Z' && s[i-1] >= 'a' && s[i-1] <= 'z' {
+			n++
+		}
+	}
+	return n
 }
 
 func near(text, lower []byte, r rule) bool {

@@ -38,7 +38,7 @@ func suspicious(text []byte) bool {
 		}
 		i += max(0, to-8-i) / window * window
 	}
-	for _, sep := range []byte{':', '='} {
+	for _, sep := range []byte{':', '=', '|'} {
 		for at := 0; ; at++ {
 			i := bytes.IndexByte(text[at:], sep)
 			if i < 0 {
@@ -50,7 +50,7 @@ func suspicious(text []byte) bool {
 			}
 		}
 	}
-	return bytes.Contains(text, []byte("PRIVATE KEY"))
+	return bytes.Contains(text, []byte("PRIVATE KEY")) || bytes.Contains(text, []byte("earer "))
 }
 
 var tokenByte = func() (t [256]bool) {
@@ -64,7 +64,7 @@ var tokenByte = func() (t [256]bool) {
 var prefixes = func() (t [256][]string) {
 	for _, r := range rules[:len(rules)-1] {
 		for _, n := range r.near {
-			if n != "://" && n != "PRIVATE KEY" {
+			if n != "://" && n != "PRIVATE KEY" && n != "earer " {
 				t[n[0]] = append(t[n[0]], n)
 			}
 		}
@@ -124,10 +124,14 @@ func sameFold(b []byte, lower string) bool {
 	return true
 }
 
+// maxURL is how far a URL's user and password may reach, in bytes.
+const maxURL = 310
+
 // assigned reports whether the separator at i assigns to a telling name, or
 // belongs to a URL that may hold a password.
 func assigned(text []byte, i int) bool {
 	if rest := text[i:]; len(rest) > 3 && rest[1] == '/' && rest[2] == '/' {
+		rest = rest[:min(len(rest), maxURL)]
 		end := bytes.IndexAny(rest, " \t\r\n")
 		if end < 0 {
 			end = len(rest)
@@ -135,7 +139,7 @@ func assigned(text []byte, i int) bool {
 		return bytes.IndexByte(rest[:end], '@') > 0
 	}
 	to := i
-	for to > 0 && (text[to-1] == ' ' || text[to-1] == '\t' || text[to-1] == '\n' || text[to-1] == '\r' || text[to-1] == '\f' || text[to-1] == '"' || text[to-1] == '\'') {
+	for to > 0 && (text[to-1] == ' ' || text[to-1] == '\t' || text[to-1] == '\n' || text[to-1] == '\r' || text[to-1] == '\f' || text[to-1] == '"' || text[to-1] == '\'' || text[to-1] == '*' || text[to-1] == '`') {
 		to--
 	}
 	// The telling name ends where the separator begins.

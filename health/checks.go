@@ -149,7 +149,7 @@ func init() { // in a function, since the checks' functions use the list
 		{
 			ID: "scratch.canonical", Tier: "SCRATCH", Severity: Warn, Title: "only the canonical SCRATCH files", needs: hasScratch,
 			Rule:   "ERRORS.md, LEARNINGS.md and FEATURE_REQUESTS.md, spelled so, and no others.",
-			Source: sourceTiered + ", 6b. SCRATCH TTL", Mend: "mem archive lessons --legacy moves the others to the archive",
+			Source: sourceTiered + ", 6b. SCRATCH TTL", Mend: "mem archive lessons --legacy moves the others to the archive", whole: (*pass).spelling,
 		},
 		{
 			ID: "scratch.duplicates", Tier: "SCRATCH", Severity: Warn, Title: "each lesson stands once", needs: hasScratch,

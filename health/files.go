@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/tieredmem/mem/entry"
@@ -28,6 +29,7 @@ type file struct {
 	tagged bool
 	day    string // of an active daily note
 	body   []byte
+	nlinks int
 }
 
 func (f *file) add(check string, line int, format string, args ...any) {
@@ -57,6 +59,15 @@ func (p *pass) visit(i int, v *walk.File) {
 		}
 		return
 	}
+	if strings.HasPrefix(v.Base, ".mem-") {
+		most := Warn
+		if p.running != "" {
+			most = Info
+		}
+		f.most(most, "buffer.interrupted", 0, "a killed run left this staged file")
+		p.fixLast(w, "mem recover")
+		return
+	}
 	w.files++
 	if oddName(v.Base) {
 		w.odd = append(w.odd, named{v.Dir, v.Base})
@@ -74,7 +85,6 @@ func (p *pass) visit(i int, v *walk.File) {
 	} else if f.dir == path.Dir(p.rules.Note) && f.tier != tiers.WARM && f.tier != tiers.HOT && f.tier != tiers.BUFFER && !notMemory(v.Base) {
 		f.tier = tiers.COLD
 		f.add("cold.names", 0, "is not named by a day")
-		p.fixLast(w, "mv "+shellWord(f.path)+" "+shellWord(path.Join(f.dir, "YYYY-MM-DD-"+strings.TrimSuffix(v.Base, ".md")+".md"))+", or to a WARM directory")
 	}
 	switch {
 	case v.Mode&fs.ModeSymlink != 0:
@@ -160,7 +170,7 @@ func (f *file) encoding() bool {
 	}
 	if entry.IsUTF16(f.body) {
 		f.add("text.encoding", 0, "is UTF-16, not UTF-8: it cannot be appended to, and is not searched")
-		f.p.fixLast(f.w, "iconv -f UTF-16 -t UTF-8 "+shellWord(f.path)+" | mem write "+shellWord(f.path))
+		f.p.fixLast(f.w, "iconv -f "+utf16(f.body)+" -t UTF-8 "+shellWord(f.path)+" | mem write "+shellWord(f.path))
 		return false
 	}
 	if at := entry.InvalidAt(f.body); at >= 0 {
@@ -171,12 +181,23 @@ func (f *file) encoding() bool {
 	return true
 }
 
+// utf16 is iconv's name for the kind of UTF-16 that a text is.
+func utf16(b []byte) string {
+	switch {
+	case b[0] == 0xff && b[1] == 0xfe, b[0] == 0xfe && b[1] == 0xff:
+		return "UTF-16"
+	case b[0] == 0:
+		return "UTF-16BE"
+	}
+	return "UTF-16LE"
+}
+
 func lineAt(b []byte, at int) int { return 1 + bytes.Count(b[:at], []byte("\n")) }
 
 // fixLast names the command of the finding that was added last.
 func (p *pass) fixLast(w *found, command string) {
-	if n := len(w.findings); n > 0 {
-		w.findings[n-1].Command = command
+	if n := len(w.findings); n > 0 && strings.IndexFunc(command, unicode.IsControl) < 0 {
+		w.findings[n-1].Command = command // names with line ends make no command
 	}
 }
 
@@ -355,8 +376,7 @@ func (f *file) scratch() {
 		if name == f.base {
 			canonical = true
 		} else if strings.EqualFold(name, f.base) {
-			f.add("scratch.canonical", 0, "is spelled %s; agents look for %s", f.base, name)
-			f.p.fixLast(f.w, "mv "+shellWord(f.path)+" "+shellWord(path.Join(f.dir, name)))
+			f.w.spelled = append(f.w.spelled, spelled{f.path, path.Join(f.dir, name)})
 			return
 		}
 	}

@@ -125,6 +125,7 @@ type pass struct {
 	sev     map[string]Severity
 	workers []found
 	vocab   map[string]bool
+	dirs    map[string][]fs.DirEntry // listed by the checks of the whole
 }
 
 // found is what one worker has collected.
@@ -138,6 +139,7 @@ type found struct {
 	links    []link             // of HOT and WARM, to be resolved
 	odd      []named            // names with capital letters or beyond ASCII, for case twins
 	refs     []string           // the files that facts are in
+	spelled  []spelled
 
 	// The directory that is being walked, and its rules.
 	dir   string
@@ -163,10 +165,13 @@ func (f *found) addNotes(day int32, n int, first string) {
 	f.notes[day] = d
 }
 
+// spelled is a SCRATCH file whose name differs in case from what it should be.
+type spelled struct{ path, want string }
+
 type named struct{ dir, base string }
 
 func newPass(m fs.FS, rules tiers.Rules, now time.Time, o Options) *pass {
-	p := &pass{m: m, rules: rules, now: now, today: rules.Day(now), running: o.Running, on: map[string]bool{}, sev: map[string]Severity{}, vocab: map[string]bool{}}
+	p := &pass{m: m, rules: rules, now: now, today: rules.Day(now), running: o.Running, on: map[string]bool{}, sev: map[string]Severity{}, vocab: map[string]bool{}, dirs: map[string][]fs.DirEntry{}}
 	for _, list := range rules.Tags {
 		for _, t := range list {
 			p.vocab[t] = true
@@ -198,7 +203,7 @@ func (p *pass) choose(o Options) error {
 	}
 	for name := range p.rules.Checks {
 		if _, ok := Find(name); !ok {
-			return &UnknownError{name}
+			return fmt.Errorf("checks: in mem.yaml: %w", &UnknownError{name})
 		}
 	}
 	for _, c := range Checks {
@@ -270,6 +275,7 @@ func (p *pass) merge() *found {
 		all.refs = append(all.refs, w.refs...)
 		all.links = append(all.links, w.links...)
 		all.odd = append(all.odd, w.odd...)
+		all.spelled = append(all.spelled, w.spelled...)
 	}
 	return all
 }
@@ -281,6 +287,8 @@ func (p *pass) enter(dir string) bool { return p.rules.Enter(dir) }
 func (p *pass) want(dir string) func(base string, typ fs.FileMode) (visit, body bool) {
 	in := p.rules.In(dir)
 	notes := slices.Contains(p.rules.Notes, dir)
+	other, _ := in("a-note.md") // a directory of nothing but notes has no other files
+	dedicated := other == tiers.COLD
 	hotTwin := ""
 	if dir == path.Dir(p.rules.Hot.File) {
 		hotTwin = strings.ToLower(path.Base(p.rules.Hot.File))
@@ -288,7 +296,7 @@ func (p *pass) want(dir string) func(base string, typ fs.FileMode) (visit, body 
 	inTier := dir != "."
 	return func(base string, typ fs.FileMode) (bool, bool) {
 		if base == "" || base[0] == '.' {
-			return false, false
+			return strings.HasPrefix(base, ".mem-") && strings.HasSuffix(base, ".tmp"), false
 		}
 		if t, _ := in(base); t != "" {
 			return true, true
@@ -299,7 +307,7 @@ func (p *pass) want(dir string) func(base string, typ fs.FileMode) (visit, body 
 		if !typ.IsRegular() && inTier {
 			return true, false // a symlink or the like among memory files
 		}
-		return notes && strings.HasSuffix(base, ".md"), false
+		return notes && (dedicated || strings.HasSuffix(base, ".md")), false
 	}
 }
 

@@ -170,7 +170,7 @@ func TestChecks(t *testing.T) {
 		}, "cold.vanished", Fail, "memory/episodic/2026-11-20.md", 0, "is gone"},
 		{"a credential", "", func(m fstest.MapFS) { m[projects] = text(goodWarm + secret + "\n") }, "cold.secrets", Fail, projects, 6, "assigned-secret"},
 		{"a SCRATCH file of another name", "", func(m fstest.MapFS) { m[".learnings/other.md"] = text("x\n") }, "scratch.canonical", Warn, ".learnings/other.md", 0, "is not one of"},
-		{"a SCRATCH file in lower case", "", func(m fstest.MapFS) { m[".learnings/learnings.md"] = text("x\n") }, "scratch.canonical", Warn, ".learnings/learnings.md", 0, "agents look for LEARNINGS.md"},
+		{"a SCRATCH file in lower case", "", func(m fstest.MapFS) { m[".learnings/learnings.md"] = text("x\n") }, "scratch.canonical", Warn, ".learnings/learnings.md", 0, "agents look for .learnings/LEARNINGS.md"},
 		{"a lesson in two files", "", func(m fstest.MapFS) {
 			m[".learnings/LEARNINGS.md"] = text("\n- 2026-11-01: One  lesson of some words.\n")
 		}, "scratch.duplicates", Warn, ".learnings/LEARNINGS.md", 2, "also stands in .learnings/ERRORS.md:3"},

@@ -46,6 +46,27 @@ func ReadJob(m fs.FS, name string) (Job, error) {
 	return j, json.Unmarshal(b, &j)
 }
 
+// activeDir is where hooks leave a stamp of each session's last activity.
+const activeDir = ".mem/active"
+
+// Stamped tells how long ago a session left its newest stamp of activity.
+func Stamped(m fs.FS, now time.Time) (ago time.Duration, ok bool) {
+	entries, err := fs.ReadDir(m, activeDir)
+	if err != nil {
+		return 0, false
+	}
+	for _, e := range entries {
+		b, err := fs.ReadFile(m, path.Join(activeDir, e.Name()))
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		if t, err := entry.ParseInstant(string(b)); err == nil && (!ok || now.Sub(t) < ago) {
+			ago, ok = now.Sub(t), true
+		}
+	}
+	return ago, ok
+}
+
 // Notes is the list of daily notes that the last review saw.
 type Notes struct {
 	At    time.Time `json:"at"`
@@ -138,6 +159,9 @@ func (p *pass) orphan(all *found, texts map[string][]byte, r plan.Plan, i int) {
 		if bytes.Contains(text, bytes.TrimRight(block, "\r\n")) {
 			return
 		}
+		if standsIn(text, block) { // put back by hand, or without its marks
+			return
+		}
 		if at := bytes.Index(text, mark); at >= 0 {
 			p.note(all, Info, "buffer.orphans", name, lineAt(text, at), "mem diff "+r.ID, "the text rotated by %s was edited since", r.ID)
 			return
@@ -154,7 +178,33 @@ func (p *pass) orphan(all *found, texts map[string][]byte, r plan.Plan, i int) {
 	p.note(all, Fail, "buffer.orphans", s.Path, 0, command, "the text that rotation %s brought here is gone", r.ID)
 }
 
-// whereabouts are the paths where a daily note may stand by now.
+// standsIn reports whether every line of a block but its marks stands in a text.
+func standsIn(text, block []byte) bool {
+	have := map[string]bool{}
+	for l := range bytes.Lines(text) {
+		have[string(bytes.TrimSpace(l))] = true
+	}
+	for l := range bytes.Lines(block) {
+		t := bytes.TrimSpace(l)
+		if len(t) > 0 && !bytes.HasPrefix(t, []byte("<!-- mem:rotated")) && string(t) != entry.BlockEnd && !have[string(t)] {
+			return false
+		}
+	}
+	return true
+}
+
+// entries lists a directory once.
+func (p *pass) entries(dir string) []fs.DirEntry {
+	list, ok := p.dirs[dir]
+	if !ok {
+		list, _ = fs.ReadDir(p.m, dir) // what cannot be listed holds nothing that could be found
+		p.dirs[dir] = list
+	}
+	return list
+}
+
+// whereabouts are the paths where a daily note may stand by now: its own, with
+// another suffix, or in the archive.
 func (p *pass) whereabouts(name string) []string {
 	out := []string{name}
 	day, ok := p.rules.NoteDay(name)
@@ -164,13 +214,13 @@ func (p *pass) whereabouts(name string) []string {
 	dir := p.rules.ArchiveDir(day)
 	stem := strings.TrimSuffix(path.Base(name), ".md")
 	out = append(out, path.Join(dir, stem+".md"))
-	entries, err := fs.ReadDir(p.m, dir)
-	if err != nil {
-		return out
-	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), stem+"-") && strings.HasSuffix(e.Name(), ".md") {
-			out = append(out, path.Join(dir, e.Name()))
+	for _, d := range []string{dir, path.Dir(name)} {
+		list := p.entries(d)
+		i, _ := slices.BinarySearchFunc(list, stem, func(e fs.DirEntry, s string) int { return strings.Compare(e.Name(), s) })
+		for ; i < len(list) && strings.HasPrefix(list[i].Name(), stem); i++ {
+			if rest := list[i].Name()[len(stem):]; strings.HasSuffix(rest, ".md") && (rest[0] == '-' || rest[0] == '_') {
+				out = append(out, path.Join(d, list[i].Name()))
+			}
 		}
 	}
 	return out

@@ -159,47 +159,93 @@ type link struct {
 	wiki        bool
 }
 
-// links collects the Markdown and wiki links of a part of a file.
+// links collects the Markdown and wiki links of a part of a file. What stands
+// in code, in comments or indented as code is text.
 func (f *file) links(check string, start, end int) {
 	part := f.body[start:end]
-	if bytes.Contains(part, []byte("](")) {
-		f.scan(check, start, part, "](", ")", false)
+	if !bytes.Contains(part, []byte("](")) && !bytes.Contains(part, []byte("[[")) {
+		return
 	}
-	if check == "hot.decision-links" && bytes.Contains(part, []byte("[[")) {
-		f.scan(check, start, part, "[[", "]]", true)
-	}
-}
-
-func (f *file) scan(check string, start int, part []byte, open, shut string, wiki bool) {
-	for at := 0; ; {
-		i := bytes.Index(part[at:], []byte(open))
-		if i < 0 {
-			return
+	fence, comment := false, false
+	line := lineAt(f.body, start)
+	for l := range bytes.Lines(part) {
+		t := bytes.TrimLeft(l, " ")
+		switch {
+		case comment:
+			comment = !bytes.Contains(l, []byte("-->"))
+		case lineKind(t) == fenceLine:
+			fence = !fence
+		case fence, len(l)-len(t) >= 4 && lineKind(t) != itemLine, l[0] == '\t':
+		case bytes.HasPrefix(t, []byte("<!--")) && !bytes.Contains(l, []byte("-->")):
+			comment = true
+		default:
+			f.linksOf(check, line, l)
 		}
-		at += i + len(open)
-		j := bytes.Index(part[at:], []byte(shut))
-		if j < 0 {
-			return
-		}
-		target := string(part[at : at+j])
-		if strings.ContainsAny(target, "\n`") {
-			continue
-		}
-		target, _, _ = strings.Cut(strings.Trim(strings.TrimSpace(target), "<>"), " \"")
-		if wiki {
-			target, _, _ = strings.Cut(target, "|")
-		}
-		if !wiki && (strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") || strings.HasPrefix(target, "data:") || strings.HasPrefix(target, "/") || target == "" || inCode(part, at)) {
-			continue
-		}
-		f.w.links = append(f.w.links, link{check, f.path, f.tier, lineAt(f.body, start+at), target, wiki})
+		line++
 	}
 }
 
-// inCode reports whether a place is inside a code span of its line.
-func inCode(b []byte, at int) bool {
-	from := bytes.LastIndexByte(b[:at], '\n') + 1
-	return bytes.Count(b[from:at], []byte("`"))%2 == 1
+// maxLinks bounds how many links of one file are followed.
+const maxLinks = 2000
+
+func (f *file) linksOf(check string, line int, l []byte) {
+	code := false
+	for i := 0; i+1 < len(l) && f.nlinks < maxLinks; i++ {
+		switch {
+		case l[i] == '`':
+			code = !code
+		case code:
+		case l[i] == ']' && l[i+1] == '(':
+			if target, n := destination(l[i+2:]); n > 0 {
+				f.link(check, line, target, false)
+				i += n
+			}
+		case l[i] == '[' && l[i+1] == '[' && check == "hot.decision-links":
+			j := bytes.Index(l[i+2:], []byte("]]"))
+			if j < 0 {
+				break
+			}
+			target, _, _ := strings.Cut(string(l[i+2:i+2+j]), "|")
+			f.link(check, line, target, true)
+			i += j
+		}
+	}
+}
+
+// destination reads a link's target up to its closing bracket; brackets inside
+// it are in pairs.
+func destination(l []byte) (string, int) {
+	depth := 0
+	for i, c := range l {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth < 0 {
+				target, _, _ := strings.Cut(strings.Trim(strings.TrimSpace(string(l[:i])), "<>"), " ")
+				return target, i + 1
+			}
+		case '\n', '`':
+			return "", 0
+		}
+	}
+	return "", 0
+}
+
+// link notes one link, if it is one into the memory.
+func (f *file) link(check string, line int, target string, wiki bool) {
+	target = strings.TrimSpace(target)
+	if !wiki {
+		head, _, ok := strings.Cut(target, ":")
+		scheme := ok && head != "" && strings.Trim(strings.ToLower(head), "abcdefghijklmnopqrstuvwxyz0123456789+.-") == ""
+		root := strings.HasPrefix(target, "/") && !strings.HasPrefix(target, "/memory/")
+		if target == "" || scheme || root {
+			return
+		}
+		target, _, _ = strings.Cut(target, "?")
+	}
+	f.nlinks++
+	f.w.links = append(f.w.links, link{check, f.path, f.tier, line, target, wiki})
 }
 
 // barePaths collects paths such as memory/semantic/x.md that stand in the text
@@ -313,8 +359,15 @@ func (r *resolver) anchorsOf(name string) []string {
 	}
 	var out []string
 	if b, err := fs.ReadFile(r.p.m, name); err == nil {
+		seen := map[string]int{}
 		for _, s := range sections(b) {
-			out = append(out, slug(s.title))
+			a := slug(s.title)
+			if n := seen[a]; n > 0 { // GitHub numbers equal ones
+				out = append(out, fmt.Sprintf("%s-%d", a, n))
+			} else {
+				out = append(out, a)
+			}
+			seen[a]++
 		}
 	}
 	r.anchors[name] = out

@@ -92,7 +92,7 @@ func (p *pass) interrupted(all *found) {
 			name := dir + e.Name()
 			switch suffix, ok := strings.CutPrefix(e.Name(), base+"."); {
 			case !ok:
-			case suffix == "rotating", suffix == "pending", strings.HasPrefix(suffix, "pending-"):
+			case suffix == "rotating", strings.HasPrefix(suffix, "pending"):
 				p.note(all, most, "buffer.interrupted", name, 0, "mem recover", "an interrupted rotation left its text here%s", why)
 			case suffix == "lock" && p.staleLock(name):
 				p.note(all, most, "buffer.interrupted", name, 0, "mem recover", "is stale: the buffer was last active long before%s", why)
@@ -111,9 +111,14 @@ func (p *pass) interrupted(all *found) {
 }
 
 // staleLock reports whether a sentinel is older than any session could be.
-func (p *pass) staleLock(string) bool {
+func (p *pass) staleLock(lock string) bool {
 	t, ok := p.lastActive()
-	return ok && p.now.Sub(t) >= p.rules.TTL.AbandonedBuffer
+	for _, name := range []string{p.rules.Buffer.File, lock} {
+		if info, err := fs.Stat(p.m, name); !ok && err == nil {
+			t = info.ModTime() // where nothing tells, for this only
+		}
+	}
+	return !t.IsZero() && p.now.Sub(t) >= p.rules.TTL.AbandonedBuffer
 }
 
 func (p *pass) lastActive() (time.Time, bool) {
@@ -125,6 +130,9 @@ func (p *pass) lastActive() (time.Time, bool) {
 }
 
 func (p *pass) sessionActive(all *found) {
+	if ago2, ok := Stamped(p.m, p.now); ok && ago2 < p.rules.TTL.AbandonedBuffer {
+		p.note(all, Info, "session.active", activeDir, 0, "", "a session was active %s ago; the weekly review would wait", ago(max(ago2, 0)))
+	}
 	t, ok := p.lastActive()
 	age := p.now.Sub(t)
 	switch {
@@ -216,6 +224,7 @@ func (p *pass) shapes(all *found) {
 		}
 		if twin != "" && !strings.EqualFold(name, p.rules.Hot.File) {
 			p.note(all, Fail, "fs.shape", name, 0, "", "differs only in case from %s: on other systems they are one file", twin)
+			all.findings[len(all.findings)-1].Fix = "merge the two, or rename one"
 		}
 	}
 	for _, dir := range p.rules.Dirs {
@@ -239,6 +248,18 @@ func (p *pass) listed(dir, base string) bool {
 	}
 	entries, err := fs.ReadDir(p.m, dir)
 	return err == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == base })
+}
+
+// spelling names SCRATCH files that agents do not find by their names.
+func (p *pass) spelling(all *found) {
+	for _, s := range all.spelled {
+		if p.there(s.want) {
+			p.note(all, Fail, "scratch.canonical", s.path, 0, "", "stands beside %s, which agents read", s.want)
+			all.findings[len(all.findings)-1].Fix = "move its entries there by hand, then remove it"
+			continue
+		}
+		p.note(all, Fail, "scratch.canonical", s.path, 0, "mv "+shellWord(s.path)+" "+shellWord(s.want), "agents look for %s", s.want)
+	}
 }
 
 // waitFor is how many days a draft may wait.

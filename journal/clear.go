@@ -278,8 +278,26 @@ func refuses(err error) bool { return hopeless(err) || errors.Is(err, fs.ErrPerm
 // original to the trash, or away if the trash is where it went.
 func (j *Journal) moveAcross(p *plan.Plan, src, to string) error {
 	b, _, err := j.read(src)
+	if err != nil || b == nil { // gone: a run before a crash was done with it
+		return err
+	}
+	there, err := durable.Exists(j.Disk, to)
 	if err != nil {
 		return err
+	}
+	if there {
+		same, err := j.sameText(src, to)
+		if err != nil {
+			return err
+		}
+		if same { // copied before a crash
+			return j.away(p, src)
+		}
+		i := slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.To == to })
+		s := &p.Steps[i]
+		s.Outcome, s.Reason, p.Outcome = plan.Conflict, "destination-exists", plan.Conflict
+		stays(p, s, "something else is at "+to)
+		return nil
 	}
 	if err := durable.MkdirAll(j.Disk, path.Dir(to), permFor(to)); err != nil {
 		return err

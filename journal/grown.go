@@ -92,6 +92,9 @@ func (j *Journal) recent(txid string) bool {
 // late deals with one backup. The empty plan means that it is as it was.
 func (j *Journal) late(t plan.Trashed) (plan.Plan, error) {
 	info, err := j.Disk.Lstat(t.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return plan.Plan{}, nil // pruned, or never made
+	}
 	if err != nil {
 		return plan.Plan{}, err
 	}

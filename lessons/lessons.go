@@ -40,12 +40,14 @@ type Lesson struct {
 }
 
 // Read reads the lessons of the canonical SCRATCH files, in their order. A
-// file that is not there has none; one that cannot be read is an error.
+// file that is not there has none; one that cannot be read is an error, with
+// the lessons of the others.
 func Read(m fs.FS, rules tiers.Rules) ([]Lesson, error) {
 	if rules.Scratch.Dir == "" {
 		return nil, ErrNoScratch
 	}
 	var out []Lesson
+	var errs []error
 	for _, base := range rules.Scratch.Files {
 		name := path.Join(rules.Scratch.Dir, base)
 		b, err := fs.ReadFile(m, name)
@@ -53,13 +55,14 @@ func Read(m fs.FS, rules tiers.Rules) ([]Lesson, error) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			errs = append(errs, err)
+			continue
 		}
 		for _, l := range entry.ParseLessons(b) {
 			out = append(out, Lesson{l, name, entry.LessonKey(l.Key(b))})
 		}
 	}
-	return out, nil
+	return out, errors.Join(errs...)
 }
 
 // Kinds are the kinds of lessons; each has its file, in the layout's order.
@@ -110,10 +113,14 @@ func Learn(m fs.FS, rules tiers.Rules, now time.Time, kind, text string, long bo
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	return plan.Plan{Command: "learn", Facts: plan.Facts{"file": name, "kind": kind}, Steps: []plan.Step{{
-		Kind: plan.Append, Path: name, Before: plan.StateOf(old), Place: entry.AtLine,
+	step := plan.Step{
+		Kind: plan.Append, Path: name, Before: plan.StateOf(old), Place: entry.AtLesson,
 		Text: []byte("- " + rules.Day(now) + ": " + text + "\n"), Seed: []byte(title(rules.Scratch.Files[i])),
-	}}}, nil
+	}
+	if _, _, err := entry.Place(entry.Change{Place: step.Place, Text: step.Text, Seed: step.Seed}, old); err != nil {
+		return plan.Plan{}, &RefusedError{name + ": " + err.Error(), "mend the file by hand"}
+	}
+	return plan.Plan{Command: "learn", Facts: plan.Facts{"file": name, "kind": kind}, Steps: []plan.Step{step}}, nil
 }
 
 // title is a new SCRATCH file's first lines.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/tieredmem/mem/entry"
 	"github.com/tieredmem/mem/plan"
@@ -109,14 +110,23 @@ func pick(all []Lesson, id string) (Lesson, error) {
 
 // target decides the file.
 func target(m fs.FS, rules tiers.Rules, a Promotion, all []Lesson, d *Promoted) error {
-	owners := tiers.Owners()
+	owners := rules.Owners
 	if a.To != "" {
 		d.To = a.To
 		switch {
-		case rules.TierOf(a.To) != tiers.WARM:
-			return &RefusedError{a.To + " is no WARM file", "durable facts live in " + homes()}
-		case !tiers.Owner(a.To):
-			d.Warning = a.To + " owns no kind of fact; facts are looked for in " + homes()
+		case rules.TierOf(a.To) != tiers.WARM || strings.HasPrefix(path.Base(a.To), "."):
+			return &RefusedError{a.To + " is no WARM file", "durable facts live in " + homes(rules)}
+		case !rules.Owner(a.To):
+			d.Warning = a.To + " owns no kind of fact; facts are looked for in " + homes(rules)
+		case a.As != "" && !strings.Contains(owners[a.As], "{topic}") && owners[a.As] != a.To:
+			d.Warning = fmt.Sprintf("a fact of the kind %q has its home in %s", a.As, owners[a.As])
+		default:
+			stem := strings.TrimSuffix(path.Base(a.To), ".md")
+			if _, err := fs.Stat(m, a.To); err != nil && a.To == strings.ReplaceAll(owners["how-to"], "{topic}", stem) {
+				if n := onTopic(m, rules, all, stem); n < newTopic-1 {
+					d.Warning = fmt.Sprintf("%s is made for one fact; a topic has a file of its own from its promotion %d on", a.To, newTopic)
+				}
+			}
 		}
 		return nil
 	}
@@ -127,6 +137,9 @@ func target(m fs.FS, rules tiers.Rules, a Promotion, all []Lesson, d *Promoted) 
 		kind = PostMortem
 	}
 	file, ok := owners[kind]
+	if len(owners) == 0 {
+		return &RefusedError{"this layout has no homes for facts", "name a file with --to"}
+	}
 	if !ok {
 		var kinds []string
 		for k := range owners {
@@ -157,9 +170,9 @@ func safeTopic(s string) bool {
 	return s != "" && len(s) <= 60 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == "" && s[0] != '-'
 }
 
-func homes() string {
+func homes(rules tiers.Rules) string {
 	var out []string
-	for _, f := range tiers.Owners() {
+	for _, f := range rules.Owners {
 		out = append(out, f)
 	}
 	slices.Sort(out)
@@ -263,17 +276,32 @@ func withoutDay(s string) string {
 // has just made sure of what goes into it.
 func seed(rules tiers.Rules, now time.Time, name, topic string) []byte {
 	stem := strings.TrimSuffix(path.Base(name), ".md")
-	tag := "troubleshooting"
-	for _, want := range []string{topic, stem} {
-		for _, list := range rules.Tags {
-			if slices.Contains(list, want) {
-				tag = want
-			}
+	words := []rune(strings.ReplaceAll(stem, "-", " "))
+	words[0] = unicode.ToUpper(words[0])
+	head := "# " + string(words) + "\n"
+	if _, tagged := rules.In(path.Dir(name))(path.Base(name)); !tagged {
+		return []byte(head + "\n")
+	}
+	if tag := seedTag(rules, topic, stem); tag != "" {
+		head += "#tags: " + tag + "\n"
+	}
+	return []byte(head + "last_verified: " + rules.Day(now) + "\n\n")
+}
+
+// seedTag is a tag of the vocabulary that fits a new file, or its first one.
+func seedTag(rules tiers.Rules, topic, stem string) string {
+	var all []string
+	for _, list := range rules.Tags {
+		all = append(all, list...)
+	}
+	slices.Sort(all)
+	for _, want := range []string{topic, stem, "postmortem", "troubleshooting"} {
+		if slices.Contains(all, want) {
+			return want
 		}
 	}
-	if stem == "lessons-learned" {
-		tag = "postmortem"
+	if len(all) == 0 {
+		return ""
 	}
-	words := strings.ReplaceAll(stem, "-", " ")
-	return fmt.Appendf(nil, "# %s\n#tags: %s\nlast_verified: %s\n\n", strings.ToUpper(words[:1])+words[1:], tag, rules.Day(now))
+	return all[0]
 }

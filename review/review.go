@@ -37,9 +37,6 @@ const (
 	NotDue    = "not-due"
 )
 
-// activeDir is where hooks leave a stamp of each session's last activity.
-const activeDir = ".mem/active"
-
 // Gate looks for an active session: the buffer's signs of life, or a stamp
 // that a hook left.
 func Gate(m fs.FS, rules tiers.Rules, now time.Time) (buffer.Session, error) {
@@ -52,22 +49,8 @@ func Gate(m fs.FS, rules tiers.Rules, now time.Time) (buffer.Session, error) {
 	if session.Active {
 		return session, nil
 	}
-	entries, err := fs.ReadDir(m, activeDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return session, nil
-	}
-	if err != nil {
-		return session, err
-	}
-	for _, e := range entries {
-		b, err := fs.ReadFile(m, path.Join(activeDir, e.Name()))
-		if err != nil {
-			continue // it ended meanwhile
-		}
-		t, err := entry.ParseInstant(strings.TrimSpace(string(b)))
-		if err == nil && now.Sub(t) < rules.TTL.AbandonedBuffer {
-			session.Active, session.Reason = true, fmt.Sprintf("a session was active %s ago", max(now.Sub(t), 0).Round(time.Minute))
-		}
+	if ago, ok := health.Stamped(m, now); ok && ago < rules.TTL.AbandonedBuffer {
+		session.Active, session.Reason = true, fmt.Sprintf("a session was active %s ago", max(ago, 0).Round(time.Minute))
 	}
 	return session, nil
 }
@@ -159,7 +142,8 @@ func Due(m fs.FS, rules tiers.Rules, now time.Time) (bool, error) {
 	if err != nil || j.Week == Week(rules, now) {
 		return false, err
 	}
-	return j.Success.Before(lastDue(rules, now)), nil
+	due := lastDue(rules, now)
+	return j.Success.Before(due) && j.Week != Week(rules, due), nil
 }
 
 // Result is what a review found, beside its plan.
@@ -171,6 +155,8 @@ type Result struct {
 	Candidates []lessons.Group
 	Friction   []string // places of #friction: marks, path:line
 	Buffer     string   // a word about an oversized buffer, or ""
+	Vanished   []string // notes that are gone since the last review
+	Trouble    []string // what could not be looked at
 	Note       string
 }
 
@@ -178,12 +164,16 @@ type Result struct {
 var ErrUnhealthy = errors.New("the memory is not healthy")
 
 // mends are the checks that the review itself mends.
-var mends = []string{"cold.count", "jobs.overdue"}
+// (cold.vanished: it is told, and the new list begins without the note).
+var mends = []string{"cold.count", "jobs.overdue", "cold.vanished"}
 
 // Review plans the weekly work. report is the memory's health.
 func Review(m fs.FS, rules tiers.Rules, now time.Time, report health.Report) (plan.Plan, Result, error) {
 	r := Result{Week: Week(rules, now), Note: rules.NotePath(now)}
 	for _, f := range report.Findings {
+		if f.Check == "cold.vanished" && f.Severity == health.Fail {
+			r.Vanished = append(r.Vanished, f.Path)
+		}
 		if f.Severity == health.Fail && !slices.Contains(mends, f.Check) {
 			r.Findings = append(r.Findings, f)
 		}
@@ -208,7 +198,7 @@ func Review(m fs.FS, rules tiers.Rules, now time.Time, report health.Report) (pl
 	if err := r.look(m, rules, now); err != nil {
 		return p, r, err
 	}
-	if len(p.Steps) == 0 && len(r.Candidates) == 0 && len(r.Friction) == 0 && r.Buffer == "" {
+	if len(p.Steps) == 0 && len(r.Candidates) == 0 && len(r.Friction) == 0 && r.Buffer == "" && len(r.Vanished) == 0 {
 		r.Outcome = Nothing
 		return plan.Plan{}, r, nil
 	}
@@ -239,7 +229,7 @@ func days(d time.Duration) int { return int(d / (24 * time.Hour)) }
 func (r *Result) look(m fs.FS, rules tiers.Rules, now time.Time) error {
 	all, err := lessons.Read(m, rules)
 	if err != nil && !errors.Is(err, lessons.ErrNoScratch) {
-		return err
+		r.Trouble = append(r.Trouble, err.Error())
 	}
 	r.Candidates = lessons.Candidates(all, rules, now)
 	s, err := buffer.Inspect(m, rules)
@@ -299,6 +289,9 @@ func (r *Result) section(m fs.FS, rules tiers.Rules, now time.Time) (plan.Step, 
 	}
 	if n := len(r.Friction); n > 0 {
 		fmt.Fprintf(&sb, "- friction noted: %d (%s)\n", n, strings.Join(r.Friction[:min(n, 5)], ", "))
+	}
+	for _, v := range r.Vanished {
+		fmt.Fprintf(&sb, "- gone since the last review, and no receipt tells of it: %s\n", v)
 	}
 	if r.Buffer != "" {
 		fmt.Fprintf(&sb, "- %s\n", r.Buffer)

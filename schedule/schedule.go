@@ -102,7 +102,7 @@ func check(t Target, tool string) string {
 func service(j Job, t Target) string {
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "[Unit]\nDescription=mem: %s (%s)\n\n[Service]\nType=oneshot\n", j.About, percent(oneLine(t.Workspace)))
-	fmt.Fprintf(&sb, "Environment=%s\n", unitWord("PATH="+path(t)))
+	fmt.Fprintf(&sb, "Environment=%s\n", strings.ReplaceAll(unitWord("PATH="+path(t)), "$$", "$"))
 	if t.SHA256 != "" {
 		fmt.Fprintf(&sb, "ExecStartPre=/bin/sh -c %s\n", unitWord(check(t, "sha256sum")))
 	}
@@ -132,6 +132,8 @@ func unitWord(s string) string {
 
 func shell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
+const plistHead = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n<!-- "
+
 func label(j Job, t Target) string { return "io.github.tieredmem." + Name(j, t) }
 
 func plist(j Job, t Target) string {
@@ -149,7 +151,7 @@ func plist(j Job, t Target) string {
 	}
 	fmt.Fprintf(&sb, "  </array>\n  %s\n  <key>EnvironmentVariables</key>\n  <dict><key>PATH</key><string>%s</string></dict>\n</dict>\n</plist>\n", j.interval, escape(path(t)))
 	body := sb.String()
-	return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n<!-- " + mark + hash(body) + " -->\n" + body
+	return plistHead + mark + hash(body) + " -->\n" + body
 }
 
 func escape(s string) string {
@@ -186,8 +188,8 @@ func hash(s string) string {
 // Made reports whether a unit's text is as Units made it, at whatever time;
 // otherwise a person, or another program, wrote or changed it.
 func Made(text string) bool {
-	_, rest, ok := strings.Cut(text, mark)
-	if !ok || len(rest) < 64 {
+	head, rest, ok := strings.Cut(text, mark)
+	if !ok || len(rest) < 64 || head != "# " && head != plistHead {
 		return false
 	}
 	_, body, ok := strings.Cut(rest, "\n")

@@ -18,6 +18,9 @@ func TestUnitsTellWhoMadeThem(t *testing.T) {
 			if !Made(u.Text) {
 				t.Errorf("%s: not recognised:\n%s", u.Name, u.Text)
 			}
+			if Made("# above\n" + u.Text) {
+				t.Errorf("%s: a line above is taken for ours", u.Name)
+			}
 			if Made(u.Text+"# mine\n") || Made(strings.Replace(u.Text, "mem", "men", 1)) {
 				t.Errorf("%s: a changed unit is taken for ours", u.Name)
 			}

@@ -34,8 +34,9 @@ func TestInAgreesWithTierOf(t *testing.T) {
 }
 
 func TestOwner(t *testing.T) {
+	r := Rules{Layout: rules.Layouts["canonical"]}
 	for name, want := range map[string]bool{"memory/semantic/decisions.md": true, "memory/procedural/ssh.md": true, "memory/procedural/a/b.md": false, "memory/semantic/other.md": false} {
-		if Owner(name) != want {
+		if r.Owner(name) != want {
 			t.Errorf("Owner(%q) is %v", name, !want)
 		}
 	}

@@ -50,6 +50,7 @@ type Layout struct {
 	Tagged  []string            `yaml:"tagged"` // files that carry tags, and in WARM a verification date
 	Checks  map[string]string   `yaml:"checks"` // health check → fail, warn, info or off, where not the usual
 	Load    HostLoad            `yaml:"load"`
+	Owners  map[string]string   `yaml:"owners"` // where a fact of a kind has its one home
 }
 
 // HostLoad is what the layout's host puts into a session by itself, and where
@@ -112,8 +113,6 @@ type File struct {
 	Tags   map[string][]string `yaml:"tags"`
 	Limits Limits              `yaml:"limits"`
 	TTL    map[string]int      `yaml:"ttl"` // hours
-	// Owners says where a fact of a kind has its one home.
-	Owners map[string]string `yaml:"owners"`
 	// NotMemory are base names that are no memory files, Leave directories that
 	// are never looked into.
 	NotMemory []string `yaml:"not_memory"`
@@ -164,13 +163,9 @@ func (r Rules) NotePath(at time.Time) string {
 	return strings.ReplaceAll(r.Note, "{date}", r.Day(at))
 }
 
-// Owners says where a fact of a kind has its one home; {topic} is to be filled
-// in (source: tiered memory, "Canonical Owner Rule").
-func Owners() map[string]string { return rules.Owners }
-
 // Owner reports whether a file is the one home of some kind of fact.
-func Owner(name string) bool {
-	for _, file := range rules.Owners {
+func (r Rules) Owner(name string) bool {
+	for _, file := range r.Owners {
 		pattern := strings.ReplaceAll(file, "{topic}", "*")
 		if doublestar.MatchUnvalidated(pattern, name) {
 			return true

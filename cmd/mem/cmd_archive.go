@@ -29,6 +29,9 @@ func (c *archiveCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if c.Legacy && c.What == "episodic" {
+		return &usageError{"--legacy is about lessons", "mem archive lessons --legacy"}
+	}
 	notes, scratch := days(ws.Rules.TTL.Notes), days(ws.Rules.TTL.Lessons)
 	if c.OlderThan != "" {
 		n, err := ageDays(c.OlderThan)
@@ -164,7 +167,11 @@ func (a *app) printArchive(p plan.Plan, list []archive.Decision) {
 		a.say("%s stays: %s", s.Path, s.Reason)
 	}
 	for _, s := range undated {
-		a.say("%s:%d stays: %s", s.Path, s.Line, s.Reason)
+		where := s.Path
+		if s.Line > 0 {
+			where = fmt.Sprintf("%s:%d", s.Path, s.Line)
+		}
+		a.say("%s stays: %s", where, s.Reason)
 	}
 	if len(skipped) > 0 {
 		a.code = exitFailed

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -42,6 +44,10 @@ func (c *healthCmd) Run(a *app) error {
 	}
 	start := time.Now() // how long it takes, not what time it is
 	r, err := a.checkHealth(health.Options{Only: c.Only, Skip: c.Skip})
+	var unknown *health.UnknownError
+	if errors.As(err, &unknown) && slices.Contains(slices.Concat(c.Only, c.Skip), unknown.Name) {
+		return &usageError{unknown.Error(), unknown.Mend()}
+	}
 	if err != nil {
 		return err
 	}
@@ -146,19 +152,25 @@ func (a *app) printHealth(r health.Report, only, skip []string) {
 }
 
 func (c *healthCmd) explain(a *app) error {
-	x, ok := health.Find(c.Explain)
-	if !ok {
+	all := []map[string]any{}
+	for _, x := range health.Checks {
+		if group, _, _ := strings.Cut(x.ID, "."); x.ID != c.Explain && group != c.Explain {
+			continue
+		}
+		a.say("%s: %s (%s)", x.ID, x.Title, x.Severity)
+		a.say("rule:   %s", x.Rule)
+		a.say("source: %s", x.Source)
+		a.say("mend:   %s", x.Mend)
+		if x.Fixable {
+			a.say("        mem health --fix mends what of it needs no judgement")
+		}
+		all = append(all, checkFields(x))
+	}
+	if len(all) == 0 {
 		err := &health.UnknownError{Name: c.Explain}
 		return &usageError{err.Error(), err.Mend()}
 	}
-	a.say("%s: %s (%s)", x.ID, x.Title, x.Severity)
-	a.say("rule:   %s", x.Rule)
-	a.say("source: %s", x.Source)
-	a.say("mend:   %s", x.Mend)
-	if x.Fixable {
-		a.say("        mem health --fix mends what of it needs no judgement")
-	}
-	a.object(map[string]any{"outcome": "ok", "checks": []map[string]any{checkFields(x)}})
+	a.object(map[string]any{"outcome": "ok", "checks": all})
 	return nil
 }
 
@@ -210,7 +222,10 @@ func (c *verifyCmd) Run(a *app) error {
 		if err != nil {
 			return err
 		}
-		if t := a.ws.Rules.TierOf(name); t != tiers.WARM && t != tiers.HOT {
+		if slices.Contains(files, name) {
+			continue
+		}
+		if t, _ := a.ws.Rules.In(path.Dir(name))(path.Base(name)); t != tiers.WARM && t != tiers.HOT {
 			return &usageError{name + " is no HOT or WARM file", "only those carry last_verified"}
 		}
 		files = append(files, name)

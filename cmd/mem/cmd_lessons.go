@@ -104,8 +104,12 @@ func (c *lessonsCmd) Run(a *app) error {
 		return err
 	}
 	all, err := lessons.Read(ws.View(), ws.Rules)
-	if err != nil {
+	if errors.Is(err, lessons.ErrNoScratch) {
 		return refused(err)
+	}
+	if err != nil {
+		a.warn("%v", err)
+		a.code = exitFailed
 	}
 	groups := lessons.Groups(all, ws.Rules, a.at)
 	if !c.All {

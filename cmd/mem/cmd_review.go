@@ -99,7 +99,8 @@ func (c *reviewCmd) work(a *app, ws *workspace.Workspace, week string) error {
 	case errors.Is(err, review.ErrUnhealthy):
 		return c.unhealthy(a, r)
 	case err != nil && !errors.As(err, &conflict):
-		return err
+		// A run that could not be made leaves its record, too.
+		return errors.Join(err, c.record(a, review.Result{Outcome: "failed", Week: week}))
 	}
 	r.Decisions = outcomes(p, r.Decisions)
 	if err := c.record(a, r); err != nil {
@@ -176,6 +177,13 @@ func (a *app) printReview(p plan.Plan, r review.Result) {
 	for _, f := range r.Friction {
 		a.say("friction: %s", f)
 	}
+	for _, v := range r.Vanished {
+		a.warn("%s is gone since the last review, and no receipt tells of it", v)
+	}
+	for _, t := range r.Trouble {
+		a.warn("%s", t)
+		a.code = exitFailed
+	}
 	if r.Buffer != "" {
 		a.warn("%s; it is not rotated here: mem rotate", r.Buffer)
 	}
@@ -210,7 +218,7 @@ func (a *app) reviewObject(r review.Result, p plan.Plan) {
 	}
 	files, entries := r.Moved()
 	fields := map[string]any{
-		"outcome": r.Outcome, "week": r.Week, "candidates": groupViews(r.Candidates), "findings": findings, "friction": attentionList(r.Friction),
+		"outcome": r.Outcome, "week": r.Week, "candidates": groupViews(r.Candidates), "findings": findings, "friction": attentionList(r.Friction), "vanished": attentionList(r.Vanished),
 		"notes_archived": files, "lessons_archived": entries, "buffer": r.Buffer, "note": r.Note,
 	}
 	if p.ID != "" && !a.DryRun {

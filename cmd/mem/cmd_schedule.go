@@ -82,6 +82,9 @@ func (f scheduleFlags) open(a *app, pin bool) (*scheduled, error) {
 	if err != nil {
 		return nil, err
 	}
+	if strings.ContainsAny(exe+a.dir, "\n\r") {
+		return nil, &usageError{"a path with a line end cannot be scheduled", "rename the directory"}
+	}
 	s.target = schedule.Target{Exe: exe, Workspace: a.dir}
 	if pin {
 		if s.target.SHA256, err = fileHash(exe); err != nil {

@@ -417,6 +417,12 @@ func (d *Disk) Rename(from, to string) error { return d.rename("rename", from, t
 
 // Move implements durable.FS.
 func (d *Disk) Move(from, to string) error {
+	if d.far(from) != d.far(to) { // told before it is looked whether either is there
+		if err := d.parent("move", to); err != nil {
+			return err
+		}
+		return fail("move", to, syscall.EXDEV)
+	}
 	if _, ok := d.cur[to]; ok {
 		if _, err := d.get("move", from); err != nil {
 			return err
