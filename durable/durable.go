@@ -148,11 +148,22 @@ func ReadFile(fsys FS, name string, limit int64) ([]byte, Info, error) {
 // over. On failure the file is removed again. The directory entry is not
 // durable yet: call SyncDir.
 func WriteNew(fsys FS, name string, b []byte, perm fs.FileMode, like string) (Info, error) {
+	return writeNew(fsys, name, b, perm, like, true)
+}
+
+// WriteLater is WriteNew without making the content durable: for many files at
+// once, which the caller makes durable together with SyncAll. The file must be
+// on the file system of the root.
+func WriteLater(fsys FS, name string, b []byte, perm fs.FileMode, like string) (Info, error) {
+	return writeNew(fsys, name, b, perm, like, false)
+}
+
+func writeNew(fsys FS, name string, b []byte, perm fs.FileMode, like string, sync bool) (Info, error) {
 	f, err := fsys.Create(name, perm)
 	if err != nil {
 		return Info{}, err
 	}
-	info, err := fill(f, b, like)
+	info, err := fill(f, b, like, sync)
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
@@ -163,7 +174,7 @@ func WriteNew(fsys FS, name string, b []byte, perm fs.FileMode, like string) (In
 	return info, nil
 }
 
-func fill(f File, b []byte, like string) (Info, error) {
+func fill(f File, b []byte, like string, sync bool) (Info, error) {
 	if like != "" {
 		if err := f.Clone(like); err != nil {
 			return Info{}, err
@@ -172,8 +183,10 @@ func fill(f File, b []byte, like string) (Info, error) {
 	if _, err := f.Write(b); err != nil {
 		return Info{}, err
 	}
-	if err := f.Sync(); err != nil {
-		return Info{}, err
+	if sync {
+		if err := f.Sync(); err != nil {
+			return Info{}, err
+		}
 	}
 	return f.Info()
 }

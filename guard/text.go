@@ -3,6 +3,7 @@ package guard
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -76,73 +77,101 @@ func joins(r rune) bool {
 		r >= 0x900 && r <= 0xdff || unicode.In(r, unicode.Myanmar, unicode.Khmer)
 }
 
-// phrases are what texts say that want to give an agent orders, folded: the
+// tripwire is a shape of text, with words of which one must stand there: a
+// cheap look first.
+type tripwire struct {
+	name, pattern string
+	near          []string
+}
+
+// tripwires are, first, what texts say that want to give an agent orders: the
 // shapes collected in OWASP's LLM01 and in published prompt-injection corpora,
-// in our own words.
-var phrases = sync.OnceValue(func() []*regexp.Regexp {
-	var out []*regexp.Regexp
-	for _, p := range []string{
-		`\b(?:ignore|disregard|forget|override)\b.{0,30}\b(?:previous|prior|above|earlier|all|your|system)\b.{0,30}\b(?:instruction|prompt|rule|message|context|direction|guideline)s?\b`,
-		`\byou are now\b.{0,40}\b(?:mode|dan|unrestricted|jailbroken|developer|root|admin)`,
-		`\b(?:new|updated|real) (?:system )?instructions?\s*:`,
-		`\b(?:reveal|print|repeat|leak|exfiltrate)\b.{0,40}\b(?:system prompt|hidden prompt|api keys?|credentials?|passwords?|secrets)\b`,
-		`\bdo not (?:tell|inform|mention (?:this )?to|alert)\b.{0,20}\b(?:the )?user\b`,
-		`\bwithout (?:asking|telling|informing)\b.{0,20}\buser\b`,
-		`\b(?:curl|wget)\b[^\n]{0,200}\|\s*(?:sudo )?(?:ba|z)?sh\b`,
-	} {
-		out = append(out, regexp.MustCompile(p))
+// in our own words; then things that have no business in text bound for memory.
+var tripwires = []tripwire{
+	{"injection-phrase", `\b(?:ignore|disregard|forget|override)\b.{0,30}\b(?:previous|prior|above|earlier|all|your|system)\b.{0,30}\b(?:instruction|prompt|rule|message|context|direction|guideline)s?\b`, []string{"ignore", "disregard", "forget", "override"}},
+	{"injection-phrase", `\byou are now\b.{0,40}\b(?:mode|dan|unrestricted|jailbroken|developer|root|admin)`, []string{"you are now"}},
+	{"injection-phrase", `\b(?:new|updated|real) (?:system )?instructions?\s*:`, []string{"instruction"}},
+	{"injection-phrase", `\b(?:reveal|print|repeat|leak|exfiltrate)\b.{0,40}\b(?:system prompt|hidden prompt|api keys?|credentials?|passwords?|secrets)\b`, []string{"reveal", "print", "repeat", "leak", "exfiltrate"}},
+	{"injection-phrase", `\bdo not (?:tell|inform|mention (?:this )?to|alert)\b.{0,20}\b(?:the )?user\b`, []string{"do not "}},
+	{"injection-phrase", `\bwithout (?:asking|telling|informing)\b.{0,20}\buser\b`, []string{"without "}},
+	{"injection-phrase", `\b(?:curl|wget)\b[^\n]{0,200}\|\s*(?:sudo )?(?:ba|z)?sh\b`, []string{"curl", "wget"}},
+	{"role-tag", `(?:<\|?/?\s*(?:system|assistant|user|im_start|im_end|human|tool|instructions?)\s*\|?>)|\[/?inst\]|<<sys>>|(?m:^\s*(?:system|assistant|human)\s*:)`, []string{"<", "inst]", "system", "assistant", "human"}},
+	{"comment", `<!--`, []string{"<!--"}},
+	{"dangerous-link", `\]\(\s*<?\s*(?:data|javascript|vbscript|file)\s*:`, []string{"]("}},
+	{"image-query", `!\[[^\]]*\]\(\s*<?[^)\s]+\?[^)]*\)|<img\b[^>]*\bsrc\s*=[^>]*\?`, []string{"![", "<img"}},
+}
+
+var wires = func() []func() *regexp.Regexp {
+	out := make([]func() *regexp.Regexp, len(tripwires))
+	for i, t := range tripwires {
+		out[i] = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(t.pattern) })
 	}
 	return out
-})
-
-// marks are things that have no business in text bound for memory.
-var marks = sync.OnceValue(func() map[string]*regexp.Regexp {
-	return map[string]*regexp.Regexp{
-		"role-tag":        regexp.MustCompile(`(?:<\|?/?\s*(?:system|assistant|user|im_start|im_end|human|tool|instructions?)\s*\|?>)|\[/?inst\]|<<sys>>|(?m:^\s*(?:system|assistant|human)\s*:)`),
-		"comment":         regexp.MustCompile(`<!--`),
-		"dangerous-link":  regexp.MustCompile(`\]\(\s*<?\s*(?:data|javascript|vbscript|file)\s*:`),
-		"image-query":     regexp.MustCompile(`!\[[^\]]*\]\(\s*<?[^)\s]+\?[^)]*\)|<img\b[^>]*\bsrc\s*=[^>]*\?`),
-		"encoded-payload": regexp.MustCompile(`[a-z0-9+/]{81,}={0,2}`),
-	}
-})
-
-// markOrder fixes the order of the findings.
-var markOrder = []string{"role-tag", "comment", "dangerous-link", "image-query", "encoded-payload"}
+}()
 
 // Injection returns the places where a text looks as if it wanted to give an
 // agent orders or make it fetch something. It looks at a folded copy (NFKC,
 // case, invisible characters out); lines are those of the text.
 func Injection(text []byte) []Finding {
-	folded, lines := fold(text)
+	folded := fold(text)
 	var out []Finding
-	for _, p := range phrases() {
-		for _, m := range p.FindAllStringIndex(folded, -1) {
-			out = append(out, Finding{Rule: "injection-phrase", Line: lines(m[0])})
+	for i, t := range tripwires {
+		if !slices.ContainsFunc(t.near, func(n string) bool { return strings.Contains(folded, n) }) {
+			continue
+		}
+		for _, m := range wires[i]().FindAllStringIndex(folded, maxFindings) {
+			out = append(out, Finding{Rule: t.name, Line: 1 + strings.Count(folded[:m[0]], "\n")})
 		}
 	}
-	for _, name := range markOrder {
-		for _, m := range marks()[name].FindAllStringIndex(folded, -1) {
-			if name == "encoded-payload" && allHex(folded[m[0]:m[1]]) {
-				continue // a hash or two
-			}
-			out = append(out, Finding{Rule: name, Line: lines(m[0])})
+	return append(out, payloads(folded)...)
+}
+
+// maxPayload is how long a word of base64 may be (spec: 80 characters).
+const maxPayload = 80
+
+// payloads finds long words of base64 that are no hashes.
+func payloads(folded string) []Finding {
+	var out []Finding
+	for i := maxPayload; i < len(folded); i += maxPayload {
+		if !base64Byte[folded[i]] {
+			continue
 		}
+		from, to := i, i
+		for from > 0 && base64Byte[folded[from-1]] {
+			from--
+		}
+		for to < len(folded) && base64Byte[folded[to]] {
+			to++
+		}
+		if to-from > maxPayload && !allHex(folded[from:to]) && len(out) < maxFindings {
+			out = append(out, Finding{Rule: "encoded-payload", Line: 1 + strings.Count(folded[:from], "\n")})
+		}
+		i = max(i, to)
 	}
 	return out
 }
 
+var base64Byte = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c == '+' || c == '/'
+	}
+	return t
+}()
+
 func allHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
 // fold is text as a tripwire sees it. NFKC changes no line ends.
-func fold(text []byte) (string, func(at int) int) {
+func fold(text []byte) string {
+	if ascii(text) {
+		return string(bytes.ToLower(text))
+	}
 	clean := bytes.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && r != '\r' && (hidden(r, 0, nil) != "" || unicode.Is(unicode.Mn, r) && r >= 0xfe00 && r <= 0xfe0f) {
 			return -1
 		}
 		return r
 	}, text)
-	s := strings.ToLower(string(norm.NFKC.Bytes(clean)))
-	return s, func(at int) int { return 1 + strings.Count(s[:at], "\n") }
+	return strings.ToLower(string(norm.NFKC.Bytes(clean)))
 }
 
 func lineOf(text []byte, at int) int { return 1 + bytes.Count(text[:at], []byte("\n")) }

@@ -209,6 +209,8 @@ type Batch struct {
 	cards map[string]string
 	order []string // targets that this run changes
 	extra []plan.Step
+
+	landed []string // hashes for the ledger
 }
 
 // file is a target as it is, and as this run leaves it.
@@ -216,7 +218,42 @@ type file struct {
 	orig, now []byte // nil: absent
 	err       error
 	updated   bool
-	blocks    []byte // what is appended
+	blocks    []byte          // what is appended
+	lines     map[string]bool // of the document, as this run leaves it
+	before    string
+}
+
+// hash is that of the file before the run.
+func (f *file) hash() string {
+	if f.before == "" {
+		f.before = stateHash(f.orig)
+	}
+	return f.before
+}
+
+// holds reports whether the document, as this run leaves it, holds a block.
+// Most do not even hold its first line, which is known at once.
+func (f *file) holds(block []byte) bool {
+	if f.lines == nil {
+		f.lines = map[string]bool{}
+		f.addLines(f.orig)
+	}
+	first, _, _ := bytes.Cut(block, []byte("\n"))
+	return f.lines[string(bytes.TrimSpace(first))] && (Holds(f.orig, block) || Holds(f.blocks, block))
+}
+
+func (f *file) addLines(b []byte) {
+	for l := range bytes.Lines(b) {
+		f.lines[string(bytes.TrimSpace(l))] = true
+	}
+}
+
+func (f *file) add(block []byte) {
+	if len(f.blocks) > 0 {
+		f.blocks = append(f.blocks, '\n')
+	}
+	f.blocks = append(f.blocks, block...)
+	f.addLines(block)
 }
 
 // NewBatch begins a run. stamp is the run's instant as it stands in names.
@@ -240,6 +277,9 @@ func (b *Batch) Judge(s Source) Verdict {
 	v := b.route(s, h)
 	if v.Verdict == Review {
 		b.draft(s, sum, &v)
+	}
+	if v.Verdict == Review || v.Verdict == Applied {
+		b.landed = append(b.landed, sum)
 	}
 	b.seen[sum] = true
 	return v
@@ -385,27 +425,24 @@ func (b *Batch) document(h Handoff) Verdict {
 		return targeted(verdict("target-unfit", sec.Line, "%s: %v", name, f.err), name)
 	}
 	text := []byte(block + "\n")
-	if Holds(f.now, text) {
+	if f.holds(text) {
 		return targeted(verdict("same-block", 0, ""), name)
 	}
 	if path.Dir(name) == b.rules.Scratch.Dir && b.Archived != nil && b.Archived(text) {
 		return targeted(verdict("archived-lesson", 0, ""), name)
 	}
-	next, _, err := entry.Place(entry.Change{Place: entry.AtEnd, Text: text}, f.now)
-	if err != nil {
-		return targeted(verdict("target-unfit", sec.Line, "%s: %v", name, err), name)
+	const separators = 4 // a line end that is missing, and a blank line, at most
+	size := len(f.orig) + len(f.blocks) + len(text) + separators
+	if size > entry.MaxNote {
+		return targeted(verdict("target-unfit", sec.Line, "%s would grow to %d bytes, over the limit", name, size), name)
 	}
-	if limit := budgets[name]; limit > 0 && len(next) > limit {
-		return targeted(verdict("over-budget", sec.Line, "%s would have %d bytes, at most %d", name, len(next), limit), name)
+	if limit := budgets[name]; limit > 0 && size-separators+1 > limit {
+		return targeted(verdict("over-budget", sec.Line, "%s would have %d bytes, at most %d", name, size-separators+1, limit), name)
 	}
 	v := targeted(verdict("appended", 0, ""), name)
-	v.Before, v.After, v.Added = stateHash(f.now), plan.Hash(next), text
+	v.Before, v.Added = f.hash(), text
 	b.change(name, f)
-	if len(f.blocks) > 0 {
-		f.blocks = append(f.blocks, '\n')
-	}
-	f.blocks = append(f.blocks, text...)
-	f.now = next
+	f.add(text)
 	return v
 }
 

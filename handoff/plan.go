@@ -59,8 +59,9 @@ func commentSafe(s string) string {
 }
 
 // Plan is everything that the judged handoffs change, as one. All appends to a
-// document are one step.
-func (b *Batch) Plan() plan.Plan {
+// document are one step. The hashes of the handoffs land in the ledger with
+// the rest, so that whatever crashes each counts once.
+func (b *Batch) Plan() (plan.Plan, error) {
 	p := plan.Plan{Command: "ingest"}
 	for _, name := range b.order {
 		f := b.files[name]
@@ -76,5 +77,10 @@ func (b *Batch) Plan() plan.Plan {
 		p.Steps = append(p.Steps, s)
 	}
 	p.Steps = append(p.Steps, b.extra...)
-	return p
+	if len(b.landed) == 0 {
+		return p, nil
+	}
+	ledger, err := b.ledgerStep()
+	p.Steps = append(p.Steps, ledger)
+	return p, err
 }

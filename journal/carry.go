@@ -65,6 +65,16 @@ func (j *Journal) land(p *plan.Plan, i int) (again bool, err error) {
 	if s.Stage.Name == "" || s.Done || s.Kind == plan.Seal || s.Outcome == plan.Conflict {
 		return false, nil
 	}
+	if j.fresh != nil && s.Kind == plan.Create && !s.Before.Exists() {
+		// Staged by this very run: there is nothing to look at first.
+		switch err := j.Disk.Move(s.Stage.Name, s.Path); {
+		case err == nil:
+			j.fresh[i] = true
+			return false, nil
+		case !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) && !hopeless(err):
+			return false, err
+		}
+	}
 	for range maxReplans {
 		info, err := j.Disk.Lstat(s.Stage.Name)
 		if errors.Is(err, fs.ErrNotExist) {

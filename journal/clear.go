@@ -151,7 +151,7 @@ func (j *Journal) clear(p *plan.Plan) error {
 			}
 			continue
 		}
-		if s.Stage.Name == "" || s.Done || s.Kind == plan.Seal {
+		if s.Stage.Name == "" || s.Done || s.Kind == plan.Seal || j.fresh[i] {
 			continue
 		}
 		for _, name := range []string{s.Stage.Name, keepName(s.Stage.Name)} {

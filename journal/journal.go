@@ -49,6 +49,8 @@ type Journal struct {
 	// ErrUnfit leaves the sealed text set aside for a person.
 	Next func(m fs.FS, p plan.Plan, sealed []byte) (plan.Plan, error)
 
+	batch *batch              // set while many steps are staged
+	fresh map[int]bool        // of the plan that this run staged itself: the creations that have landed; nil in recovery
 	made  string              // the directory that was made for the last move
 	month string              // whose directories this run has made
 	kept  map[string][]string // what each plan that this run carried out from the beginning put in the trash
@@ -104,7 +106,10 @@ func (j *Journal) Run(p plan.Plan) (plan.Plan, error) {
 		}
 		return p, &OpenError{p.ID, err}
 	}
-	if err := j.carryOut(&p); err != nil {
+	j.fresh = map[int]bool{}
+	err = j.carryOut(&p)
+	j.fresh = nil
+	if err != nil {
 		return p, j.setAside(&p, err)
 	}
 	return p, nil
@@ -240,6 +245,15 @@ func (j *Journal) prepare(p *plan.Plan, first int) error {
 			return err
 		}
 	}
+	j.made = ""
+	if j.batch = nil; len(p.Steps)-first >= batchFrom {
+		root, err := j.Disk.Lstat(".")
+		if err != nil {
+			return err
+		}
+		j.batch = &batch{dev: root.ID.Dev, dirs: map[string]bool{}}
+		defer func() { j.batch = nil }()
+	}
 	var dirs []string
 	for i := first; i < len(p.Steps); i++ {
 		dir, err := j.stage(p, i)
@@ -250,7 +264,37 @@ func (j *Journal) prepare(p *plan.Plan, first int) error {
 			dirs = append(dirs, dir)
 		}
 	}
+	if j.batch != nil {
+		// One sync of the file system for all staged files and their names.
+		if err := j.Disk.SyncAll(); err != nil {
+			return err
+		}
+		dirs = slices.DeleteFunc(dirs, func(d string) bool { return j.batch.dirs[d] })
+	}
 	return j.syncAll(dirs)
+}
+
+// batchFrom is how many steps are made durable together: below, an fsync of
+// each staged file costs less than one of the whole file system.
+const batchFrom = 8
+
+// batch is a row of steps that are staged without an fsync each.
+type batch struct {
+	dev    uint64
+	dirs   map[string]bool // directories on the root's file system
+	staged int
+}
+
+// covered reports whether SyncAll makes a directory durable: it does for the
+// file system that the root is on.
+func (b *batch) covered(disk durable.FS, dir string) bool {
+	ok, seen := b.dirs[dir]
+	if !seen {
+		info, err := disk.Lstat(dir)
+		ok = err == nil && info.ID.Dev == b.dev
+		b.dirs[dir] = ok
+	}
+	return ok
 }
 
 func (j *Journal) syncAll(dirs []string) error {
@@ -351,8 +395,11 @@ func (j *Journal) stage(p *plan.Plan, i int) (string, error) {
 		}
 		return j.stagePlaced(p, s, old, info)
 	}
-	if err := durable.MkdirAll(j.Disk, path.Dir(s.Path), permFor(s.Path)); err != nil {
-		return "", err
+	if dir := path.Dir(s.Path); dir != j.made {
+		if err := durable.MkdirAll(j.Disk, dir, permFor(s.Path)); err != nil {
+			return "", err
+		}
+		j.made = dir
 	}
 	return j.put(p, s, s.Content)
 }
@@ -378,9 +425,20 @@ func (j *Journal) stagePlaced(p *plan.Plan, s *plan.Step, old []byte, info durab
 func (j *Journal) put(p *plan.Plan, s *plan.Step, content []byte) (string, error) {
 	s.Stage = plan.Stage{}
 	n := 0
-	for _, other := range p.Steps {
-		if other.Stage.Name != "" {
-			n++
+	if j.batch != nil && j.batch.staged > 0 {
+		n = j.batch.staged
+	} else {
+		for _, other := range p.Steps {
+			if other.Stage.Name != "" {
+				n++
+			}
+		}
+	}
+	write := durable.WriteNew
+	if j.batch != nil {
+		j.batch.staged = n + 1
+		if j.batch.covered(j.Disk, path.Dir(s.Path)) {
+			write = durable.WriteLater
 		}
 	}
 	s.After = plan.StateOf(content)
@@ -398,10 +456,10 @@ func (j *Journal) put(p *plan.Plan, s *plan.Step, content []byte) (string, error
 	}
 	for ; ; n++ {
 		name := path.Join(path.Dir(s.Path), fmt.Sprintf(".mem-%s-%d.tmp", p.ID, n))
-		info, err := durable.WriteNew(j.Disk, name, content, perm, like)
+		info, err := write(j.Disk, name, content, perm, like)
 		if errors.Is(err, fs.ErrNotExist) && like != "" {
 			like, perm = "", 0o666 // no such target: carrying it out will find the conflict
-			info, err = durable.WriteNew(j.Disk, name, content, perm, like)
+			info, err = write(j.Disk, name, content, perm, like)
 		}
 		if errors.Is(err, fs.ErrExist) {
 			continue // left by an attempt that a crash ended before its plan

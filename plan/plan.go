@@ -337,6 +337,12 @@ func (s Step) checkPaths(p Plan) error {
 			}
 		}
 	}
+	if kept := s.Kind == Create && strings.HasPrefix(s.Path, ".mem/quarantine/") || s.Kind == Append && strings.HasPrefix(s.Path, ".mem/ingest/ledger/"); kept && !engines(s.To) && s.Origin == "" {
+		if s.Stage.Name != "" && (path.Dir(s.Stage.Name) != path.Dir(s.Path) || !strings.HasPrefix(path.Base(s.Stage.Name), ".mem-"+p.ID+"-")) {
+			return fmt.Errorf("%q is no stage of %q", s.Stage.Name, s.Path)
+		}
+		return nil
+	}
 	moves := s.Kind == Move || s.Kind == Trash
 	mine := moves && (inTrash(s.Path) || strings.HasPrefix(s.Path, ".mem/tx/") && strings.HasSuffix(s.Path, ".tmp"))
 	switch {

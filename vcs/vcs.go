@@ -120,3 +120,36 @@ func git(dir string, stdin []byte, args ...string) ([]byte, error) {
 	}
 	return stdout.Bytes(), nil
 }
+
+// Tracked lists the names in one directory that git tracks, not those below.
+// Outside any repository nothing is.
+func Tracked(dir string) (map[string]bool, error) {
+	if !inRepository(dir) {
+		return nil, nil
+	}
+	out, err := git(dir, nil, "ls-files", "-z", "--", ".")
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for n := range strings.SplitSeq(string(out), "\x00") {
+		if n != "" && !strings.Contains(n, "/") {
+			names[n] = true
+		}
+	}
+	return names, nil
+}
+
+// inRepository looks for .git upwards, which costs less than asking git.
+func inRepository(dir string) bool {
+	for {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return true
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return false
+		}
+		dir = up
+	}
+}

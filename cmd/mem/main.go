@@ -97,6 +97,7 @@ func commands() []command {
 		{"trash", "List, restore or prune what was removed or replaced.", "safety", &trashCmd{}},
 		{"review", "Run the weekly job: health, archive, candidates, maintenance note.", "daily", &reviewCmd{}},
 		{"archive", "Move what is past its time to the archive.", "daily", &archiveCmd{}},
+		{"ingest", "Take the handoffs that agents left.", "handoffs", &ingestCmd{}},
 		{"learn", "Log what failed, what is better, what is missing.", "daily", &learnCmd{}},
 		{"lessons", "Show what recurs in .learnings.", "daily", &lessonsCmd{}},
 		{"promote", "Bring a lesson to its durable home.", "daily", &promoteCmd{}},
@@ -120,7 +121,7 @@ func parser(c *cli, cmds []command, env environment, exit func(int)) (*kong.Kong
 		kong.Writers(env.stdout, env.stderr), kong.ShortUsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.ExplicitGroups([]kong.Group{
-			{Key: "daily", Title: "Every day:"}, {Key: "safety", Title: "After a crash, and to look back:"}, {Key: "setup", Title: "Setting up:"},
+			{Key: "daily", Title: "Every day:"}, {Key: "handoffs", Title: "Handoffs:"}, {Key: "safety", Title: "After a crash, and to look back:"}, {Key: "setup", Title: "Setting up:"},
 		}),
 	}
 	for _, x := range cmds {

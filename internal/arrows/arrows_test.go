@@ -33,11 +33,13 @@ var may = map[string][]string{
 	"archive":         {"tiers", "entry", "plan"},
 	"review":          {"tiers", "entry", "plan", "health", "archive", "lessons", "buffer"},
 	"schedule":        {},
+	"handoff":         {"tiers", "entry", "plan", "guard"},
+	"inbox":           {"durable"},
 }
 
 // features never reach these, not even through others.
 var (
-	features = []string{"tiers", "plan", "entry", "guard", "buffer", "walk", "health", "lessons", "archive", "review", "schedule"}
+	features = []string{"tiers", "plan", "entry", "guard", "buffer", "walk", "health", "lessons", "archive", "review", "schedule", "handoff"}
 	never    = []string{
 		module + "durable", module + "journal", module + "workspace",
 		"github.com/alecthomas/kong", "github.com/gofrs/flock", "github.com/rs/zerolog",

@@ -1,0 +1,473 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tieredmem/mem/archive"
+	"github.com/tieredmem/mem/durable"
+	"github.com/tieredmem/mem/entry"
+	"github.com/tieredmem/mem/handoff"
+	"github.com/tieredmem/mem/health"
+	"github.com/tieredmem/mem/inbox"
+	"github.com/tieredmem/mem/plan"
+	"github.com/tieredmem/mem/review"
+	"github.com/tieredmem/mem/vcs"
+)
+
+type ingestCmd struct {
+	Strict   bool `help:"Exit 1 if anything was malformed or rejected."`
+	WhenIdle bool `help:"Wait for another time while a session is active: a card that lands in the middle costs the agent its prompt cache."`
+}
+
+func (*ingestCmd) Help() string {
+	return "Takes the handoffs that agents left in their inboxes: checks each, lands what is safe\nand guarded by hashes, puts the rest where a person finds it (mem inbox), and moves\neach file to processed/ or malformed/ beside it. Each lands exactly once, whatever\ncrashes; one bad file never stops the others.\n\n  mem ingest --dry-run\n  mem ingest"
+}
+
+// chunk is how many handoffs are read and landed as one transaction.
+const chunk = 10_000
+
+// handoffView is one handoff in JSON, receipts and latest.json.
+type handoffView struct {
+	Source  string `json:"source"`
+	Inbox   string `json:"inbox"`
+	ID      string `json:"id"`
+	SHA256  string `json:"sha256"`
+	Verdict string `json:"verdict"`
+	Code    string `json:"reason_code"`
+	Reason  string `json:"reason"`
+	Line    int    `json:"line,omitempty"`
+	Target  string `json:"target"`
+	Before  string `json:"before_sha256"`
+	After   string `json:"after_sha256"`
+	TxID    string `json:"txid"`
+	Draft   string `json:"draft,omitempty"`
+	Moved   string `json:"moved,omitempty"` // where the file is now
+	Note    string `json:"note,omitempty"`
+	Added   string `json:"added,omitempty"` // hash of the block, of an append
+}
+
+// ingestion is one run.
+type ingestion struct {
+	a       *app
+	boxes   []inbox.Inbox
+	trouble []string
+	partial bool
+	views   []handoffView
+	queue   []queued
+	txids   []string
+	skipped int
+}
+
+type queued struct {
+	box  *inbox.Inbox
+	item inbox.Item
+	view handoffView
+}
+
+func (c *ingestCmd) Run(a *app) error {
+	ws, err := a.open(true)
+	if err != nil {
+		return err
+	}
+	a.warnUntrusted("handoffs.inboxes", "handoffs.discover")
+	if host := ws.Rules.Handoffs.Host; host != "" && host != ws.Host {
+		return &hinted{fmt.Errorf("handoffs are ingested on %s only, and this is %s", host, ws.Host), "run it there, or change handoffs.host in mem.yaml"}
+	}
+	if c.WhenIdle {
+		session, err := review.Gate(ws.View(), ws.Rules, a.at)
+		if err != nil {
+			return err
+		}
+		if session.Active {
+			a.say("deferred: a session is active (%s)", session.Reason)
+			a.object(map[string]any{"outcome": "deferred", "status": "empty", "mode": "apply", "counts": counts(nil), "handoffs": []handoffView{}, "missing_inboxes": []string{}})
+			return nil
+		}
+	}
+	in := &ingestion{a: a}
+	in.find()
+	in.read()
+	if err := in.land(); err != nil {
+		return err
+	}
+	in.report(c.Strict)
+	return nil
+}
+
+// find lists the inboxes.
+func (in *ingestion) find() {
+	a := in.a
+	h := a.ws.Rules.Handoffs
+	cfg := inbox.Config{Workspace: a.dir, Tracked: vcs.Tracked}
+	for _, d := range h.Inboxes {
+		cfg.Declared = append(cfg.Declared, a.expand(d))
+	}
+	for _, d := range h.Discover {
+		cfg.Roots = append(cfg.Roots, inbox.Root{Dir: a.expand(d.Root), Depth: d.Depth, Promote: d.Promote})
+	}
+	if a.env.wrap != nil { // tests watch these disks, too
+		cfg.Open = func(dir string) (durable.FS, error) {
+			d, err := durable.Open(dir)
+			if err != nil {
+				return nil, err
+			}
+			return a.env.wrap(d), nil
+		}
+	}
+	in.boxes, in.trouble = inbox.Find(cfg)
+	for _, t := range in.trouble {
+		a.warn("%s", t)
+	}
+}
+
+// expand makes a configured path absolute.
+func (a *app) expand(p string) string {
+	if p == "~" || strings.HasPrefix(p, "~/") {
+		return filepath.Join(a.env.getenv("HOME"), p[1:])
+	}
+	if !filepath.IsAbs(p) {
+		return filepath.Join(a.dir, p)
+	}
+	return p
+}
+
+// read reads every inbox. What cannot be read is told and stays.
+func (in *ingestion) read() {
+	a := in.a
+	for i := range in.boxes {
+		b := &in.boxes[i]
+		if b.Problem != "" {
+			if b.Problem == "unreadable" {
+				in.partial = true
+			}
+			if b.Problem != "opted-out" || a.Verbose {
+				a.warn("inbox %s: %s", b.Path, b.Detail)
+			}
+			continue
+		}
+		items, err := b.List(handoff.MaxSize)
+		if err != nil {
+			a.warn("inbox %s: %v", b.Path, err)
+			b.Problem, b.Detail, in.partial = "unreadable", err.Error(), true
+			continue
+		}
+		for _, it := range items {
+			in.queue = append(in.queue, queued{b, it, handoffView{Source: filepath.Join(b.Path, it.Name), Inbox: b.Path}})
+		}
+		if len(items) == 0 {
+			b.Close()
+		}
+	}
+	slices.SortStableFunc(in.queue, func(x, y queued) int {
+		return cmp.Or(strings.Compare(x.item.Name, y.item.Name), strings.Compare(x.box.Path, y.box.Path))
+	})
+}
+
+// land judges and lands the handoffs, and moves each on.
+func (in *ingestion) land() error {
+	for start := 0; start < len(in.queue); start += chunk {
+		part := in.queue[start:min(start+chunk, len(in.queue))]
+		if err := in.landPart(part); err != nil {
+			return err
+		}
+		in.a.progress(min(start+chunk, len(in.queue)), len(in.queue), "handoffs")
+	}
+	for i := range in.boxes {
+		if err := in.boxes[i].Sync(); err != nil {
+			in.a.warn("inbox %s: %v", in.boxes[i].Path, err)
+			in.partial = true
+		}
+		in.boxes[i].Close()
+	}
+	return nil
+}
+
+func (in *ingestion) landPart(part []queued) error {
+	a := in.a
+	var verdicts []handoff.Verdict
+	p, err := a.update(func(m fs.FS) (plan.Plan, error) {
+		known, err := handoff.Ledger(m)
+		if err != nil {
+			return plan.Plan{}, err
+		}
+		verdicts = make([]handoff.Verdict, len(part))
+		b := handoff.NewBatch(m, a.ws.Rules, plan.Stamp(a.at), a.ws.Rules.Day(a.at))
+		b.Known = func(sum string) bool { return known[sum] }
+		b.Archived = archivedLesson(m, a)
+		for i, q := range part {
+			verdicts[i] = judge(b, q)
+		}
+		p, err := b.Plan()
+		if err != nil || p.Empty() {
+			return plan.Plan{}, err
+		}
+		p.Facts = plan.Facts{"handoffs": views(part, verdicts)}
+		return p, nil
+	})
+	var conflict *conflictError
+	if err != nil && !errors.As(err, &conflict) {
+		return err
+	}
+	changed, after := map[string]plan.Step{}, map[string]string{}
+	for _, s := range p.Steps {
+		after[s.Path] = s.After.Hash
+		if s.Outcome == plan.Conflict {
+			changed[s.Path] = s
+		}
+	}
+	if p.ID != "" && !a.DryRun {
+		in.txids = append(in.txids, p.ID)
+	}
+	for i := range part {
+		q, v := &part[i], verdicts[i]
+		if s, ok := changed[v.Target]; ok && v.Verdict == handoff.Applied {
+			v.Verdict, v.Code, v.Reason, v.Draft = handoff.Review, "target-changed", s.Reason, s.To
+		}
+		if v.Code == "appended" { // with what else this run added
+			v.After = after[v.Target]
+		}
+		q.view = view(*q, v)
+		if p.ID != "" && !a.DryRun && (v.Verdict == handoff.Applied || v.Verdict == handoff.Review) {
+			q.view.TxID = p.ID
+		}
+		in.moveOn(q)
+		if q.view.Verdict != handoff.Skipped || a.Verbose {
+			in.views = append(in.views, q.view)
+		} else {
+			in.skipped++
+		}
+	}
+	return nil
+}
+
+// archivedLesson tells whether every lesson of a text was archived before.
+func archivedLesson(m fs.FS, a *app) func([]byte) bool {
+	var ledger map[string]string
+	return func(text []byte) bool {
+		if ledger == nil {
+			var err error
+			if ledger, err = archive.Ledger(m, a.ws.Rules); err != nil {
+				a.warn("%v", err)
+				ledger = map[string]string{}
+			}
+		}
+		all := entry.ParseLessons(text)
+		for _, l := range all {
+			if ledger[entry.LessonKey(l.Key(text))] == "" {
+				return false
+			}
+		}
+		return len(all) > 0
+	}
+}
+
+func judge(b *handoff.Batch, q queued) handoff.Verdict {
+	if q.item.Err != nil {
+		return handoff.Verdict{Verdict: handoff.Skipped, Code: "unreadable", Reason: q.item.Err.Error()}
+	}
+	if q.item.Code != "" {
+		r, _ := handoff.Find(q.item.Code)
+		v := handoff.Verdict{Verdict: r.Verdict, Code: r.Code, Reason: q.item.Why}
+		if v.Reason == "" {
+			v.Reason = r.Means
+		}
+		return v
+	}
+	return b.Judge(handoff.Source{Name: q.item.Name, Path: q.view.Source, Inbox: q.box.Path, Text: q.item.Text, Promote: q.box.Promote})
+}
+
+func view(q queued, v handoff.Verdict) handoffView {
+	w := q.view
+	w.Verdict, w.Code, w.Reason, w.Line, w.Target, w.Before, w.After, w.Draft = v.Verdict, v.Code, v.Reason, v.Line, v.Target, v.Before, v.After, v.Draft
+	if q.item.Text != nil {
+		w.SHA256 = plan.Hash(q.item.Text)
+		w.ID = w.SHA256[:12]
+	}
+	if v.Added != nil {
+		w.Added = plan.Hash(v.Added)
+	}
+	return w
+}
+
+// views are what a receipt says of its handoffs.
+func views(part []queued, verdicts []handoff.Verdict) []handoffView {
+	var out []handoffView
+	for i, q := range part {
+		if v := verdicts[i]; v.Verdict == handoff.Applied || v.Verdict == handoff.Review {
+			out = append(out, view(q, v))
+		}
+	}
+	return out
+}
+
+// moveOn moves a handoff to where files of its verdict go.
+func (in *ingestion) moveOn(q *queued) {
+	folder := ""
+	switch q.view.Verdict {
+	case handoff.Applied, handoff.Review, handoff.Duplicate:
+		folder = "processed"
+	case handoff.Malformed, handoff.Rejected:
+		folder = "malformed"
+	default:
+		if q.item.Err != nil {
+			in.a.warn("%s: cannot be read: %v", q.view.Source, q.item.Err)
+			in.partial = true
+		}
+		return
+	}
+	if in.a.DryRun {
+		return
+	}
+	to, err := q.box.Archive(q.item, folder, q.view.ID, q.view.Code == "secret")
+	q.view.Moved = to
+	switch {
+	case errors.Is(err, inbox.ErrChanged):
+		q.view.Note = "it changed since it was read; what it says now is for the next run"
+	case err != nil:
+		q.view.Note = "cannot be moved to " + folder + "/: " + reasonOf(err)
+		if q.view.Verdict != handoff.Duplicate {
+			in.partial = true
+			in.a.warn("%s: %s; it is known by its hash and will not be applied again", q.view.Source, q.view.Note)
+		}
+	}
+}
+
+func reasonOf(err error) string {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err.Error()
+	}
+	return err.Error()
+}
+
+// counts are a run's figures, as the summary line names them.
+func counts(views []handoffView) map[string]int {
+	n := map[string]int{"processed": 0, "promoted": 0, "reinforced": 0, "routed": 0, "inboxed": 0, "skipped": 0, "duplicate": 0, "malformed": 0, "rejected": 0}
+	for _, v := range views {
+		if v.Verdict != handoff.Skipped {
+			n["processed"]++
+		}
+		switch {
+		case v.Code == "created":
+			n["promoted"]++
+		case v.Code == "updated":
+			n["reinforced"]++
+		case v.Code == "appended":
+			n["routed"]++
+		case v.Verdict == handoff.Review:
+			n["inboxed"]++
+		default:
+			n[v.Verdict]++
+		}
+	}
+	return n
+}
+
+// report prints the result and keeps it as latest.json.
+func (in *ingestion) report(strict bool) {
+	a := in.a
+	n := counts(in.views)
+	n["skipped"] += in.skipped
+	prefix := ""
+	if a.DryRun {
+		prefix = "[dry-run] "
+	}
+	var log strings.Builder
+	line := func(format string, args ...any) {
+		s := prefix + fmt.Sprintf(format, args...)
+		a.say("%s", s)
+		log.WriteString(safe(s) + "\n")
+	}
+	for _, v := range in.views {
+		to := v.Target
+		if v.Verdict == handoff.Review {
+			to = v.Draft
+		}
+		switch {
+		case v.Verdict == handoff.Applied || v.Verdict == handoff.Review && v.Code == "":
+			line("%-9s %s → %s", v.Verdict, path.Base(filepath.ToSlash(v.Source)), to)
+		case v.Verdict == handoff.Review:
+			line("%-9s %s → %s (%s: %s)", v.Verdict, path.Base(filepath.ToSlash(v.Source)), to, v.Code, v.Reason)
+		default:
+			line("%-9s %s (%s: %s)", v.Verdict, path.Base(filepath.ToSlash(v.Source)), v.Code, v.Reason)
+		}
+	}
+	line("Processed %d  Promoted %d  Reinforced %d  Routed %d  Inboxed %d  Skipped %d  Duplicate %d  Malformed %d",
+		n["processed"], n["promoted"], n["reinforced"], n["routed"], n["inboxed"], n["skipped"], n["duplicate"], n["malformed"]+n["rejected"])
+	status := "ingested"
+	if n["processed"] == 0 {
+		status = "empty"
+		line("NO_UPDATES")
+	}
+	outcome, mode := "ok", "apply"
+	if in.partial {
+		outcome, a.code = "partial", exitFailed
+	} else if strict && n["malformed"]+n["rejected"] > 0 {
+		a.code = exitFindings
+	}
+	if a.DryRun {
+		mode = "dry-run"
+	}
+	missing := []string{}
+	boxes := []map[string]any{}
+	for _, b := range in.boxes {
+		if b.Problem == "missing" {
+			missing = append(missing, b.Path)
+		}
+		boxes = append(boxes, map[string]any{"path": b.Path, "promote": b.Promote, "problem": b.Problem})
+	}
+	views := in.views
+	if views == nil {
+		views = []handoffView{}
+	}
+	fields := map[string]any{
+		"outcome": outcome, "status": status, "mode": mode, "counts": n, "handoffs": views, "missing_inboxes": missing, "inboxes": boxes, "trouble": attentionList(in.trouble),
+	}
+	if len(in.txids) > 0 {
+		fields["receipt"] = in.txids[0]
+	}
+	a.object(fields)
+	if !a.DryRun {
+		in.keep(fields, log.String(), status)
+	}
+}
+
+// keep writes the run's record: latest.json, the log beside it, the job's.
+func (in *ingestion) keep(fields map[string]any, log, status string) {
+	a := in.a
+	latest := map[string]any{"command": "ingest", "at": a.at.Format(time.RFC3339), "workspace": a.dir, "layout": a.ws.Rules.Name}
+	for k, v := range fields {
+		latest[k] = v
+	}
+	job := health.Job{At: a.at, Outcome: status, Success: a.at}
+	b, err := json.MarshalIndent(latest, "", " ")
+	if err == nil {
+		err = a.ws.Record("ingest", "ingest/latest.json", append(b, '\n'))
+	}
+	if err == nil {
+		err = a.ws.Record("ingest", "ingest/latest.log", []byte(log))
+	}
+	if err == nil {
+		err = a.putRecord("jobs/ingest.json", job)
+	}
+	if err != nil {
+		a.warn("the record of this run could not be written: %v", err)
+		a.code = exitFailed
+	}
+}
+
+// progress shows on a terminal how far long work is.
+func (a *app) progress(done, all int, what string) {
+	if a.env.stderrTTY && !a.Quiet && all > done {
+		fmt.Fprintf(a.env.stderr, "\r%d of %d %s", done, all, what)
+	}
+}

@@ -1,0 +1,219 @@
+package inbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tieredmem/mem/durable"
+)
+
+// Item is one thing in an inbox.
+type Item struct {
+	Name string
+	Text []byte
+	Code string // why it is not read: a reason code of package handoff; "" where it was
+	Why  string
+	Err  error // it could not be read; it stays, and is told
+
+	info durable.Info
+}
+
+// List reads an inbox: every entry that is not a directory, in the order of
+// their names. limit is the largest handoff, in bytes.
+func (b *Inbox) List(limit int64) ([]Item, error) {
+	disk, err := b.Disk()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := disk.ReadDir(".")
+	if err != nil {
+		return nil, err
+	}
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
+		return e.IsDir() || !strings.HasSuffix(e.Name(), ".md") && e.Type().IsRegular()
+	})
+	if len(entries) == 0 {
+		return nil, nil
+	}
+	var tracked map[string]bool
+	var terr error
+	if b.tracked != nil {
+		tracked, terr = b.tracked(b.Path)
+	}
+	var out []Item
+	for _, e := range entries {
+		it := Item{Name: e.Name()}
+		switch {
+		case strings.HasPrefix(it.Name, "."):
+			it.Code = "dotfile"
+		case strings.EqualFold(it.Name, "TEMPLATE.md") || strings.EqualFold(it.Name, "README.md"):
+			it.Code = "template"
+		case terr != nil:
+			it.Code, it.Why = "git-unknown", terr.Error()
+		case tracked[it.Name]:
+			it.Code = "git-tracked"
+		default:
+			b.read(disk, &it, limit)
+		}
+		out = append(out, it)
+	}
+	return out, nil
+}
+
+// Disk opens the inbox.
+func (b *Inbox) Disk() (durable.FS, error) {
+	if b.disk != nil {
+		return b.disk, nil
+	}
+	var err error
+	if b.open != nil {
+		b.disk, err = b.open(b.Path)
+		return b.disk, err
+	}
+	d, err := durable.Open(b.Path)
+	if err != nil {
+		return nil, err
+	}
+	b.disk = d
+	return d, nil
+}
+
+// Close lets the inbox go.
+func (b *Inbox) Close() {
+	if c, ok := b.disk.(interface{ Close() error }); ok {
+		c.Close()
+	}
+	b.disk = nil
+}
+
+func (b *Inbox) read(disk durable.FS, it *Item, limit int64) {
+	text, info, err := durable.ReadFile(disk, it.Name, limit)
+	if err != nil {
+		linfo, lerr := disk.Lstat(it.Name)
+		switch {
+		case lerr == nil && linfo.Mode&fs.ModeSymlink != 0:
+			it.Code = "symlink"
+		case lerr == nil && !linfo.Mode.IsRegular():
+			it.Code, it.Why = "not-regular", "no regular file"
+		case errors.Is(err, durable.ErrTooLarge):
+			it.Code, it.Why = "too-large", fmt.Sprintf("%d bytes, at most %d", linfo.Size, limit)
+		default:
+			it.Err = err
+		}
+		it.info = linfo
+		return
+	}
+	it.info = info
+	if info.Links > 1 {
+		it.Code, it.Why = "hard-linked", fmt.Sprintf("%d names lead to it", info.Links)
+		return
+	}
+	it.Text = text
+}
+
+// Still reports whether the item stands in its inbox as it was read.
+func (b *Inbox) Still(it Item) bool {
+	disk, err := b.Disk()
+	if err != nil {
+		return false
+	}
+	now, err := disk.Lstat(it.Name)
+	return err == nil && now.ID == it.info.ID && now.Size == it.info.Size && now.ModTime.Equal(it.info.ModTime)
+}
+
+// ErrChanged says that a handoff was written to after it had been read. It
+// stays, and is a new one for the next run.
+var ErrChanged = errors.New("changed since it was read")
+
+// Archive moves an item to a folder beside it, under its name and, where it
+// was read, the beginning of its hash; without writing over anything. private
+// keeps its text from other users. It is durable after Sync.
+func (b *Inbox) Archive(it Item, folder, id string, private bool) (string, error) {
+	disk, err := b.Disk()
+	if err != nil {
+		return "", err
+	}
+	if !b.Still(it) {
+		if there, err := durable.Exists(disk, it.Name); err == nil && !there {
+			return "", nil // another run has moved it
+		}
+		return "", ErrChanged
+	}
+	if err := durable.MkdirAll(disk, folder, 0o755); err != nil {
+		return "", err
+	}
+	stem := strings.TrimSuffix(it.Name, ".md")
+	if id != "" && !strings.HasSuffix(stem, "--"+id) {
+		if len(stem) > 200 {
+			stem = strings.ToValidUTF8(stem[:200], "")
+		}
+		stem += "--" + id
+	}
+	for n := 1; ; n++ {
+		to := folder + "/" + stem + ".md"
+		if n > 1 {
+			to = fmt.Sprintf("%s/%s-%d.md", folder, stem, n)
+		}
+		move := disk.Move
+		if private {
+			move = func(from, to string) error { return b.movePrivately(disk, it, to) }
+		}
+		switch err := move(it.Name, to); {
+		case err == nil:
+			b.touched(".", folder)
+			return filepath.Join(b.Path, filepath.FromSlash(to)), nil
+		case !errors.Is(err, fs.ErrExist) || n > 1000:
+			return "", err
+		}
+	}
+}
+
+// movePrivately moves a text into a file that only its owner can read. A crash
+// may leave both: the next run finds the copy and takes the original away.
+func (b *Inbox) movePrivately(disk durable.FS, it Item, to string) error {
+	old, _, err := durable.ReadFile(disk, to, 0)
+	switch {
+	case err == nil && bytes.Equal(old, it.Text):
+		return disk.Remove(it.Name)
+	case err == nil || !errors.Is(err, fs.ErrNotExist):
+		return fs.ErrExist
+	}
+	tmp := to + ".tmp"
+	if err := disk.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := durable.WriteNew(disk, tmp, it.Text, 0o600, ""); err != nil {
+		return err
+	}
+	if err := disk.Move(tmp, to); err != nil {
+		return err
+	}
+	if err := disk.SyncDir(filepath.ToSlash(filepath.Dir(to))); err != nil {
+		return err
+	}
+	return disk.Remove(it.Name)
+}
+
+func (b *Inbox) touched(dirs ...string) {
+	for _, d := range dirs {
+		if !slices.Contains(b.dirty, d) {
+			b.dirty = append(b.dirty, d)
+		}
+	}
+}
+
+// Sync makes what Archive has moved durable: where it went first.
+func (b *Inbox) Sync() error {
+	slices.Reverse(b.dirty)
+	var errs []error
+	for _, d := range b.dirty {
+		errs = append(errs, b.disk.SyncDir(d))
+	}
+	b.dirty = nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,5 @@
+package inbox
+
+import "io/fs"
+
+func ownedByUs(fs.FileInfo) bool { return true }
