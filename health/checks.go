@@ -168,12 +168,12 @@ func init() { // in a function, since the checks' functions use the list
 		},
 		{
 			ID: "inbox.waiting", Tier: "", Severity: Warn, Title: "nothing waits for long",
-			Rule:   "Review drafts are at most 14 days old.",
-			Source: sourceField, Mend: "read the drafts, merge what is right by hand, then delete them", whole: (*pass).waiting,
+			Rule:   "Review drafts are at most 14 days old, and nothing malformed waits in the workspace's own inboxes.",
+			Source: sourceField, Mend: "mem inbox shows what waits; mem inbox accept or reject ends it", whole: (*pass).waiting,
 		},
 		{
 			ID: "jobs.overdue", Tier: "", Severity: Warn, Title: "the jobs run",
-			Rule:   "The last successful weekly review is at most 8 days ago.",
+			Rule:   "The last successful weekly review is at most 8 days ago, and the last ingest 90 minutes where it is scheduled.",
 			Source: sourceTiered + ", 8. Weekly Review", Mend: "mem review; mem schedule install makes it run by itself", whole: (*pass).overdue,
 		},
 		{

@@ -19,6 +19,7 @@ import (
 const (
 	ReviewJob = ".mem/jobs/review.json"
 	NotesFile = ".mem/jobs/notes.json"
+	IngestJob = ".mem/jobs/ingest.json"
 )
 
 // Job is the record of a job's last run and last success.
@@ -28,6 +29,8 @@ type Job struct {
 	Success time.Time `json:"success,omitzero"` // of the last run that did its work
 	Week    string    `json:"week,omitempty"`   // of that
 	Counts  Counts    `json:"counts,omitempty"`
+	// Scheduled: this system's scheduler runs it.
+	Scheduled bool `json:"scheduled,omitempty"`
 }
 
 // Counts are a run's figures, by name.
@@ -77,6 +80,7 @@ type Notes struct {
 const overdueAfter = 8 * 24 * time.Hour
 
 func (p *pass) overdue(all *found) {
+	p.ingestOverdue(all)
 	j, err := ReadJob(p.m, ReviewJob)
 	switch {
 	case err != nil:
@@ -91,6 +95,20 @@ func (p *pass) overdue(all *found) {
 		p.note(all, most, "jobs.overdue", ReviewJob, 0, "mem review", "the weekly review has never run")
 	case p.now.Sub(j.Success) > overdueAfter:
 		p.note(all, Fail, "jobs.overdue", ReviewJob, 0, "mem review", "the last weekly review was %s ago (%s)", ago(p.now.Sub(j.Success)), j.Success.In(p.rules.Location).Format(time.DateOnly))
+	}
+}
+
+// maxSilence is how long an ingest that runs every half hour may be silent.
+const maxSilence = 90 * time.Minute
+
+// ingestOverdue: where handoffs were ingested by a schedule, they still are.
+func (p *pass) ingestOverdue(all *found) {
+	j, err := ReadJob(p.m, IngestJob)
+	if err != nil || !j.Scheduled {
+		return
+	}
+	if age := p.now.Sub(j.Success); age > maxSilence {
+		p.note(all, Fail, "jobs.overdue", IngestJob, 0, "mem handoff doctor", "the last scheduled ingest was %s ago", ago(age))
 	}
 }
 

@@ -266,6 +266,12 @@ func (p *pass) spelling(all *found) {
 const waitFor = 14
 
 func (p *pass) waiting(all *found) {
+	boxes, err := fs.Glob(p.m, ".*/memory-handoffs/malformed")
+	for _, dir := range boxes {
+		if n := len(p.entries(dir)); n > 0 && err == nil {
+			p.note(all, Fail, "inbox.waiting", dir, 0, "mem handoff doctor", "%d malformed handoffs wait for a person", n)
+		}
+	}
 	entries, err := fs.ReadDir(p.m, p.rules.Review)
 	if err != nil {
 		return
@@ -286,9 +292,9 @@ func (p *pass) waiting(all *found) {
 	}
 	switch {
 	case old > 0:
-		p.note(all, Fail, "inbox.waiting", path.Join(p.rules.Review, oldest), 0, "", "%d of %d review drafts wait for more than %d days; this is the oldest", old, n, waitFor)
+		p.note(all, Fail, "inbox.waiting", path.Join(p.rules.Review, oldest), 0, "mem inbox", "%d of %d review drafts wait for more than %d days; this is the oldest", old, n, waitFor)
 	case n > 0:
-		p.note(all, Info, "inbox.waiting", p.rules.Review, 0, "", "%d review drafts wait for a person", n)
+		p.note(all, Info, "inbox.waiting", p.rules.Review, 0, "mem inbox", "%d review drafts wait for a person", n)
 	}
 }
 

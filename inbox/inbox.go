@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tieredmem/mem/durable"
 )
@@ -21,6 +22,11 @@ type Item struct {
 	Err  error // it could not be read; it stays, and is told
 
 	info durable.Info
+}
+
+// On is an inbox on a disk that is open already.
+func On(path, promote string, disk durable.FS) Inbox {
+	return Inbox{Path: path, Promote: promote, disk: disk}
 }
 
 // List reads an inbox: every entry that is not a directory, in the order of
@@ -64,6 +70,23 @@ func (b *Inbox) List(limit int64) ([]Item, error) {
 	}
 	return out, nil
 }
+
+// Read reads one entry, whatever git says of it.
+func (b *Inbox) Read(name string, limit int64) (Item, error) {
+	disk, err := b.Disk()
+	if err != nil {
+		return Item{}, err
+	}
+	if _, err := disk.Lstat(name); err != nil {
+		return Item{}, err
+	}
+	it := Item{Name: name}
+	b.read(disk, &it, limit)
+	return it, nil
+}
+
+// Written is when the item was last written; zero if that is not known.
+func (it Item) Written() time.Time { return it.info.ModTime }
 
 // Disk opens the inbox.
 func (b *Inbox) Disk() (durable.FS, error) {
@@ -144,8 +167,16 @@ func (b *Inbox) Archive(it Item, folder, id string, private bool) (string, error
 		}
 		return "", ErrChanged
 	}
-	if err := durable.MkdirAll(disk, folder, 0o755); err != nil {
+	if there, err := durable.Exists(disk, folder); err != nil {
 		return "", err
+	} else if !there {
+		// Making it syncs the inbox: what was moved out of it goes first.
+		if err := b.Sync(); err != nil {
+			return "", err
+		}
+		if err := durable.MkdirAll(disk, folder, 0o755); err != nil {
+			return "", err
+		}
 	}
 	stem := strings.TrimSuffix(it.Name, ".md")
 	if id != "" && !strings.HasSuffix(stem, "--"+id) {
@@ -169,6 +200,16 @@ func (b *Inbox) Archive(it Item, folder, id string, private bool) (string, error
 			return filepath.Join(b.Path, filepath.FromSlash(to)), nil
 		case !errors.Is(err, fs.ErrExist) || n > 1000:
 			return "", err
+		}
+		// The same text is there already, from a delivery before or from a move
+		// that a power cut left by halves: one of it is enough.
+		old, _, err := durable.ReadFile(disk, to, 0)
+		if err == nil && it.Text != nil && bytes.Equal(old, it.Text) {
+			if err := disk.SyncDir(folder); err != nil {
+				return "", err
+			}
+			b.touched(".")
+			return filepath.Join(b.Path, filepath.FromSlash(to)), disk.Remove(it.Name)
 		}
 	}
 }
@@ -199,6 +240,74 @@ func (b *Inbox) movePrivately(disk durable.FS, it Item, to string) error {
 	return disk.Remove(it.Name)
 }
 
+// Folder lists what was moved to a folder beside the inbox: names and texts by
+// way of read, which is called for each.
+func (b *Inbox) Folder(folder string, read func(name string, open func() ([]byte, error)) error) error {
+	disk, err := b.Disk()
+	if err != nil {
+		return err
+	}
+	entries, err := disk.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), ".md") {
+			continue
+		}
+		open := func() ([]byte, error) {
+			text, _, err := durable.ReadFile(disk, folder+"/"+e.Name(), 16<<20)
+			return text, err
+		}
+		if err := read(e.Name(), open); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Remove takes a file out of a folder beside the inbox. The caller has kept it.
+func (b *Inbox) Remove(folder, name string) error {
+	if err := b.disk.Remove(folder + "/" + name); err != nil {
+		return err
+	}
+	b.touched(folder)
+	return nil
+}
+
+// Put writes a new handoff, under the first free name, whole or not at all.
+func (b *Inbox) Put(base string, text []byte) (string, error) {
+	disk, err := b.Disk()
+	if err != nil {
+		return "", err
+	}
+	stem := strings.TrimSuffix(base, ".md")
+	tmp := "." + stem + ".tmp"
+	if err := disk.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if _, err := durable.WriteNew(disk, tmp, text, 0o644, ""); err != nil {
+		return "", err
+	}
+	for n := 1; ; n++ {
+		name := stem + ".md"
+		if n > 1 {
+			name = fmt.Sprintf("%s-%d.md", stem, n)
+		}
+		err := disk.Move(tmp, name)
+		if err == nil {
+			return filepath.Join(b.Path, name), disk.SyncDir(".")
+		}
+		if !errors.Is(err, fs.ErrExist) || n > 1000 {
+			disk.Remove(tmp)
+			return "", err
+		}
+	}
+}
+
 func (b *Inbox) touched(dirs ...string) {
 	for _, d := range dirs {
 		if !slices.Contains(b.dirty, d) {
@@ -209,11 +318,12 @@ func (b *Inbox) touched(dirs ...string) {
 
 // Sync makes what Archive has moved durable: where it went first.
 func (b *Inbox) Sync() error {
-	slices.Reverse(b.dirty)
-	var errs []error
+	slices.SortFunc(b.dirty, func(x, y string) int { return strings.Compare(y, x) }) // the inbox itself last
 	for _, d := range b.dirty {
-		errs = append(errs, b.disk.SyncDir(d))
+		if err := b.disk.SyncDir(d); err != nil {
+			return err // never the removal without the addition
+		}
 	}
 	b.dirty = nil
-	return errors.Join(errs...)
+	return nil
 }

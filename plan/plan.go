@@ -337,14 +337,15 @@ func (s Step) checkPaths(p Plan) error {
 			}
 		}
 	}
-	if kept := s.Kind == Create && strings.HasPrefix(s.Path, ".mem/quarantine/") || s.Kind == Append && strings.HasPrefix(s.Path, ".mem/ingest/ledger/"); kept && !engines(s.To) && s.Origin == "" {
+	if kept := s.Kind == Create && strings.HasPrefix(s.Path, ".mem/quarantine/") || (s.Kind == Append || s.Kind == Edit) && strings.HasPrefix(s.Path, ".mem/ingest/ledger/"); kept && !engines(s.To) && s.Origin == "" {
 		if s.Stage.Name != "" && (path.Dir(s.Stage.Name) != path.Dir(s.Path) || !strings.HasPrefix(path.Base(s.Stage.Name), ".mem-"+p.ID+"-")) {
 			return fmt.Errorf("%q is no stage of %q", s.Stage.Name, s.Path)
 		}
 		return nil
 	}
 	moves := s.Kind == Move || s.Kind == Trash
-	mine := moves && (inTrash(s.Path) || strings.HasPrefix(s.Path, ".mem/tx/") && strings.HasSuffix(s.Path, ".tmp"))
+	temp := strings.HasPrefix(path.Base(s.Path), ".mem-") && (strings.HasPrefix(s.Path, ".mem/quarantine/") || strings.HasPrefix(s.Path, ".mem/ingest/ledger/"))
+	mine := moves && (inTrash(s.Path) || temp || s.Kind == Trash && strings.HasPrefix(s.Path, ".mem/quarantine/") || strings.HasPrefix(s.Path, ".mem/tx/") && strings.HasSuffix(s.Path, ".tmp"))
 	switch {
 	case s.Path == "":
 		return errors.New("no path")

@@ -41,6 +41,12 @@ var Jobs = []Job{
 		interval: "<key>StartCalendarInterval</key>\n  <dict><key>Weekday</key><integer>1</integer><key>Hour</key><integer>9</integer><key>Minute</key><integer>0</integer></dict>",
 		cron:     "0 9 * * 1",
 	},
+	{
+		Name: "ingest", About: "taking handoffs into agent memory", Args: []string{"ingest"},
+		calendar: "*:0/30",
+		interval: "<key>StartInterval</key><integer>1800</integer>",
+		cron:     "*/30 * * * *",
+	},
 }
 
 // Find returns a job by its name.

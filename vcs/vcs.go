@@ -121,6 +121,33 @@ func git(dir string, stdin []byte, args ...string) ([]byte, error) {
 	return stdout.Bytes(), nil
 }
 
+// Exclude makes git ignore a pattern in the repository that dir is in, through
+// its own info/exclude, which is nobody else's. Outside any repository it does
+// nothing. It returns the file that it changed, "" for none.
+func Exclude(dir, pattern string, write func(file string, text []byte) error) (string, error) {
+	if !inRepository(dir) {
+		return "", nil
+	}
+	out, err := git(dir, nil, "rev-parse", "--path-format=absolute", "--git-path", "info/exclude")
+	if err != nil {
+		return "", err
+	}
+	file := strings.TrimRight(string(out), "\r\n")
+	old, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	for l := range strings.Lines(string(old)) {
+		if strings.TrimSpace(l) == pattern {
+			return "", nil
+		}
+	}
+	if len(old) > 0 && old[len(old)-1] != '\n' {
+		old = append(old, '\n')
+	}
+	return file, write(file, append(old, pattern+"\n"...))
+}
+
 // Tracked lists the names in one directory that git tracks, not those below.
 // Outside any repository nothing is.
 func Tracked(dir string) (map[string]bool, error) {

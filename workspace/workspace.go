@@ -294,6 +294,32 @@ func (w *Workspace) Record(who, name string, b []byte) error {
 	})
 }
 
+// Keep puts a text that comes from outside the workspace into the trash, for
+// somebody to bring back.
+func (w *Workspace) Keep(who string, b []byte) error {
+	return w.locked(who, func() error {
+		id := plan.NewID(plan.Plan{Command: who, At: w.At}, plan.Hash(b))
+		dir := plan.TrashDir(journal.Root, w.At)
+		if err := durable.MkdirAll(w.Disk, dir, 0o700); err != nil {
+			return err
+		}
+		name := plan.TrashName(journal.Root, id, w.At, 0, plan.StateOf(b))
+		if there, err := durable.Exists(w.Disk, name); err != nil || there {
+			return err
+		}
+		if err := w.Disk.Remove(name + ".tmp"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if _, err := durable.WriteNew(w.Disk, name+".tmp", b, 0o600, ""); err != nil {
+			return err
+		}
+		if err := w.Disk.Rename(name+".tmp", name); err != nil {
+			return err
+		}
+		return w.Disk.SyncDir(dir)
+	})
+}
+
 func (r *Recovered) add(receipts []plan.Plan) {
 	for _, p := range receipts {
 		r.Receipts = append(r.Receipts, p)

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -30,9 +33,53 @@ func (*receiptsCmd) Help() string {
 type receiptsListCmd struct {
 	ID    string `arg:"" optional:"" help:"A receipt's id."`
 	Limit int    `default:"20" help:"How many to list."`
+
+	Handoff string `placeholder:"NAME|SHA" help:"What became of a handoff: the beginning of its name or hash."`
+}
+
+// handoffReceipts finds what receipts say of a handoff, by the beginning of its
+// hash or its name; newest first.
+func (a *app) handoffReceipts(id string) ([]handoffView, error) {
+	ids, err := a.receiptIDs(1 << 30)
+	if err != nil {
+		return nil, err
+	}
+	hits := []handoffView{}
+	for _, tx := range ids {
+		b, _, err := durable.ReadFile(a.ws.Disk, journal.ReceiptPath(tx), 0)
+		if err != nil {
+			return nil, err
+		}
+		if !bytes.Contains(b, []byte(`"handoffs"`)) || !bytes.Contains(b, []byte(id)) {
+			continue
+		}
+		var r struct {
+			ID    string `json:"id"`
+			Facts struct {
+				Handoffs []handoffView `json:"handoffs"`
+			} `json:"facts"`
+		}
+		if err := json.Unmarshal(b, &r); err != nil {
+			a.warn("receipt %s: %v", tx, err)
+			continue
+		}
+		for _, h := range r.Facts.Handoffs {
+			if strings.HasPrefix(h.SHA256, strings.ToLower(id)) || strings.HasPrefix(filepath.Base(h.Source), id) {
+				h.TxID = r.ID
+				hits = append(hits, h)
+			}
+		}
+	}
+	return hits, nil
 }
 
 func (c *receiptsListCmd) Run(a *app) error {
+	if c.Handoff != "" {
+		if _, err := a.open(false); err != nil {
+			return err
+		}
+		return a.landed(c.Handoff)
+	}
 	if _, err := a.open(false); err != nil {
 		return err
 	}

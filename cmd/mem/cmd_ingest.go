@@ -106,6 +106,14 @@ func (c *ingestCmd) Run(a *app) error {
 // find lists the inboxes.
 func (in *ingestion) find() {
 	a := in.a
+	in.boxes, in.trouble = a.inboxes()
+	for _, t := range in.trouble {
+		a.warn("%s", t)
+	}
+}
+
+// inboxes finds every inbox that this workspace takes handoffs from.
+func (a *app) inboxes() ([]inbox.Inbox, []string) {
 	h := a.ws.Rules.Handoffs
 	cfg := inbox.Config{Workspace: a.dir, Tracked: vcs.Tracked}
 	for _, d := range h.Inboxes {
@@ -123,10 +131,7 @@ func (in *ingestion) find() {
 			return a.env.wrap(d), nil
 		}
 	}
-	in.boxes, in.trouble = inbox.Find(cfg)
-	for _, t := range in.trouble {
-		a.warn("%s", t)
-	}
+	return inbox.Find(cfg)
 }
 
 // expand makes a configured path absolute.
@@ -448,7 +453,7 @@ func (in *ingestion) keep(fields map[string]any, log, status string) {
 	for k, v := range fields {
 		latest[k] = v
 	}
-	job := health.Job{At: a.at, Outcome: status, Success: a.at}
+	job := health.Job{At: a.at, Outcome: status, Success: a.at, Scheduled: a.scheduled("ingest") == "installed"}
 	b, err := json.MarshalIndent(latest, "", " ")
 	if err == nil {
 		err = a.ws.Record("ingest", "ingest/latest.json", append(b, '\n'))

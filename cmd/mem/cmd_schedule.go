@@ -28,11 +28,11 @@ type scheduleCmd struct {
 }
 
 func (*scheduleCmd) Help() string {
-	return "Puts the weekly review (Mondays 9:00, made up for when the machine slept) into the\nsystem's own scheduler: systemd user units, a launchd agent, or a crontab line.\n\n  mem schedule install\n  mem schedule status\n  mem schedule print --backend cron"
+	return "Puts the weekly review (Mondays 9:00, made up for when the machine slept) and the\ntaking of handoffs (every 30 minutes) into the system's own scheduler: systemd user units, a launchd agent, or a crontab line.\n\n  mem schedule install\n  mem schedule status\n  mem schedule print --backend cron"
 }
 
 type scheduleFlags struct {
-	Job     string `arg:"" optional:"" help:"review; without it, every job."`
+	Job     string `arg:"" optional:"" help:"review or ingest; without it, both."`
 	Backend string `enum:",systemd,launchd,cron" default:"" placeholder:"NAME" help:"systemd, launchd or cron; without it, what this system has."`
 }
 

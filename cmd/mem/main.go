@@ -98,6 +98,8 @@ func commands() []command {
 		{"review", "Run the weekly job: health, archive, candidates, maintenance note.", "daily", &reviewCmd{}},
 		{"archive", "Move what is past its time to the archive.", "daily", &archiveCmd{}},
 		{"ingest", "Take the handoffs that agents left.", "handoffs", &ingestCmd{}},
+		{"handoff", "Write, check and look after handoffs.", "handoffs", &handoffCmd{}},
+		{"inbox", "Decide about what waits for a person.", "handoffs", &inboxCmd{}},
 		{"learn", "Log what failed, what is better, what is missing.", "daily", &learnCmd{}},
 		{"lessons", "Show what recurs in .learnings.", "daily", &lessonsCmd{}},
 		{"promote", "Bring a lesson to its durable home.", "daily", &promoteCmd{}},

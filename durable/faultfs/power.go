@@ -35,17 +35,63 @@ func (d *Disk) Power() []*Disk {
 			}
 		}
 		slices.SortFunc(dirty, func(a, b *node) int { return int(a.id) - int(b.id) })
-		total := 1
-		for range dirty {
-			total *= 4
-		}
-		for v := range total {
-			c := d.after(m, dirty, v)
+		for _, f := range fates(len(dirty)) {
+			c := d.after(m, dirty, f)
 			if k := c.Key(); !seen[k] {
 				seen[k] = true
 				out = append(out, c)
 			}
 		}
+	}
+	return out
+}
+
+// maxFates bounds how many dirty files' data is taken in every combination;
+// above it: all alike, and one unlike the others.
+const maxFates = 4
+
+// The fates of a dirty file's data, as survived takes them.
+const (
+	lost = iota
+	kept
+	torn
+	zeroed
+)
+
+func fates(n int) (out [][]int) {
+	if n <= maxFates {
+		total := 1
+		for range n {
+			total *= 4
+		}
+		for v := range total {
+			f := make([]int, n)
+			for i := range f {
+				f[i] = v >> (2 * i) & 3
+			}
+			out = append(out, f)
+		}
+		return out
+	}
+	all := func(how int) []int {
+		f := make([]int, n)
+		for i := range f {
+			f[i] = how
+		}
+		return f
+	}
+	for how := lost; how <= zeroed; how++ {
+		out = append(out, all(how))
+	}
+	for i := range n {
+		for _, how := range []int{lost, torn, zeroed} {
+			f := all(kept)
+			f[i] = how
+			out = append(out, f)
+		}
+		f := all(lost)
+		f[i] = kept
+		out = append(out, f)
 	}
 	return out
 }
@@ -95,9 +141,9 @@ func (d *Disk) choices() [][]bool {
 	return out
 }
 
-// after builds one state: names as in m, the v-th choice of what became of
-// each dirty file's data.
-func (d *Disk) after(m map[string]*node, dirty []*node, v int) *Disk {
+// after builds one state: names as in m, and what became of each dirty file's
+// data.
+func (d *Disk) after(m map[string]*node, dirty []*node, fate []int) *Disk {
 	c := *d
 	c.pend = nil
 	c.cur, c.dur = map[string]*node{}, map[string]*node{}
@@ -108,7 +154,7 @@ func (d *Disk) after(m map[string]*node, dirty []*node, v int) *Disk {
 			y := *n
 			x = &y
 			if i := slices.Index(dirty, n); i >= 0 {
-				x.cur = survived(n, v>>(2*i)&3)
+				x.cur = survived(n, fate[i])
 			}
 			x.dur, x.dirty = x.cur, false
 			seen[n] = x
@@ -120,11 +166,11 @@ func (d *Disk) after(m map[string]*node, dirty []*node, v int) *Disk {
 
 func survived(n *node, how int) []byte {
 	switch how {
-	case 0:
+	case lost:
 		return n.dur
-	case 1:
+	case kept:
 		return n.cur
-	case 2: // torn: half of what is new
+	case torn: //: half of what is new
 		if len(n.cur) < len(n.dur) {
 			return n.cur
 		}

@@ -1,0 +1,679 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/tieredmem/mem/durable"
+	"github.com/tieredmem/mem/guard"
+	"github.com/tieredmem/mem/handoff"
+	"github.com/tieredmem/mem/health"
+	"github.com/tieredmem/mem/inbox"
+	"github.com/tieredmem/mem/plan"
+	"github.com/tieredmem/mem/schedule"
+	"github.com/tieredmem/mem/tiers"
+	"github.com/tieredmem/mem/vcs"
+)
+
+type handoffCmd struct {
+	New    handoffNewCmd    `cmd:"" help:"Write a handoff into an inbox."`
+	Lint   handoffLintCmd   `cmd:"" help:"Say what ingest would decide, and what would make it better."`
+	List   handoffListCmd   `cmd:"" help:"List what waits in the inboxes."`
+	Show   handoffShowCmd   `cmd:"" help:"Show a waiting handoff, or what became of one."`
+	Doctor handoffDoctorCmd `cmd:"" help:"Look whether handoffs get through."`
+	Prune  handoffPruneCmd  `cmd:"" help:"Put processed handoffs away that are old."`
+}
+
+func (*handoffCmd) Help() string {
+	return "Handoffs: one Markdown file that an agent leaves at the end of a task, in\n.claude/memory-handoffs, .codex/memory-handoffs or the like. mem ingest takes them.\n\n  mem handoff new --type bugfix --title 'Port taken' --document rules/ports.md < text.md\n  mem handoff lint\n  mem handoff doctor"
+}
+
+type handoffNewCmd struct {
+	Type        string `required:"" help:"setup, workflow, bugfix, decision, security, preference, research or project-context."`
+	Title       string `required:"" help:"Short and specific."`
+	Summary     string `help:"Two to four sentences."`
+	Facts       string `help:"Durable facts, a list."`
+	Evidence    string `help:"Files, commands, error texts."`
+	Card        string `placeholder:"NAME" help:"The card to create or update: memory/cards/NAME."`
+	Document    string `placeholder:"DOC" help:"The document to add to: TOOLS.md, USER.md, rules/NAME.md, .learnings/…"`
+	ContentFile string `placeholder:"FILE" help:"The content; without it, stdin."`
+	Inbox       string `placeholder:"DIR" help:"The inbox; without it, .claude/memory-handoffs of the repository or workspace one is in."`
+}
+
+func (*handoffNewCmd) Help() string {
+	return "Writes a valid handoff under the right name. For a card that is there it becomes an\nupdate with the card's present hash. The content comes from stdin or --content-file.\nA new inbox is added to the repository's own .git/info/exclude: git would take its\nfiles for repository content otherwise, and ingest skips those."
+}
+
+func (c *handoffNewCmd) Run(a *app) error {
+	ws, err := a.open(false)
+	if err != nil {
+		return err
+	}
+	if c.Card != "" && c.Document != "" {
+		return &usageError{"--card and --document exclude each other", "write two handoffs"}
+	}
+	n := handoff.New{Type: c.Type, Title: c.Title, Summary: c.Summary, Facts: c.Facts, Evidence: c.Evidence, Card: c.Card, Document: c.Document, Action: "no-card"}
+	if c.Card != "" {
+		if !strings.HasSuffix(c.Card, ".md") {
+			n.Card += ".md"
+		}
+		n.Action = "create-card"
+		if b, err := fs.ReadFile(ws.View(), "memory/cards/"+n.Card); err == nil {
+			n.Action, n.Expected = "update-card", plan.Hash(b)
+		}
+	}
+	if c.Card != "" || c.Document != "" {
+		if n.Content, err = c.content(a); err != nil {
+			return err
+		}
+	}
+	text := n.Text()
+	v := a.wouldBe(text, "new.md")
+	for _, p := range problems(text, v) {
+		a.warn("%s: %s", p.Code, p.Message)
+	}
+	if v.Verdict == handoff.Malformed {
+		return &conflicted{hinted{fmt.Errorf("ingest would refuse it: %s", v.Reason), "mend the text and write it again"}}
+	}
+	name := a.at.In(ws.Rules.Location).Format("2006-01-02-1504") + "-" + slug(c.Title) + ".md"
+	dir, err := c.dir(a)
+	if err != nil {
+		return err
+	}
+	fields := map[string]any{"outcome": "written", "path": filepath.Join(dir, name), "sha256": plan.Hash(text), "verdict": v.Verdict, "reason_code": v.Code}
+	if a.DryRun {
+		a.say("[dry-run] write %s (ingest: %s)", filepath.Join(dir, name), v.Verdict)
+		a.object(fields)
+		return nil
+	}
+	box, err := a.makeInbox(dir)
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+	full, err := box.Put(name, text)
+	if err != nil {
+		return err
+	}
+	fields["path"] = full
+	a.say("wrote %s (ingest: %s)", full, v.Verdict)
+	a.object(fields)
+	return nil
+}
+
+func (c *handoffNewCmd) content(a *app) (string, error) {
+	in := a.env.stdin
+	if c.ContentFile != "" {
+		f, err := os.Open(c.ContentFile)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		in = f
+	}
+	b, err := io.ReadAll(io.LimitReader(in, handoff.MaxSize+1))
+	if err != nil {
+		return "", err
+	}
+	if len(b) > handoff.MaxSize {
+		return "", fmt.Errorf("the content has more than %d bytes", handoff.MaxSize)
+	}
+	return string(b), nil
+}
+
+// dir is the inbox to write to.
+func (c *handoffNewCmd) dir(a *app) (string, error) {
+	cwd, err := a.env.getwd()
+	if err != nil {
+		return "", err
+	}
+	if c.Inbox != "" {
+		if filepath.IsAbs(c.Inbox) {
+			return c.Inbox, nil
+		}
+		return filepath.Join(cwd, c.Inbox), nil
+	}
+	for dir := cwd; ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil || dir == a.dir {
+			return filepath.Join(dir, ".claude", inbox.Folder), nil
+		}
+		if dir == filepath.Dir(dir) {
+			return filepath.Join(a.dir, ".claude", inbox.Folder), nil
+		}
+	}
+}
+
+// makeInbox opens an inbox, making it where it is not there yet.
+func (a *app) makeInbox(dir string) (*inbox.Inbox, error) {
+	base := dir
+	for {
+		if info, err := os.Stat(base); err == nil && info.IsDir() {
+			break
+		}
+		up := filepath.Dir(base)
+		if up == base {
+			return nil, fmt.Errorf("%s: no directory above it", dir)
+		}
+		base = up
+	}
+	if base != dir {
+		rel, err := filepath.Rel(base, dir)
+		if err != nil {
+			return nil, err
+		}
+		d, err := durable.Open(base)
+		if err != nil {
+			return nil, err
+		}
+		defer d.Close()
+		if err := durable.MkdirAll(d, filepath.ToSlash(rel), 0o777); err != nil {
+			return nil, err
+		}
+		if file, err := vcs.Exclude(dir, filepath.Base(filepath.Dir(dir))+"/"+inbox.Folder+"/", writeWhole); err != nil {
+			a.warn("git may take the handoffs for repository content: %v", err)
+		} else if file != "" {
+			a.say("added to %s", file)
+		}
+	}
+	return &inbox.Inbox{Path: dir}, nil
+}
+
+// writeWhole replaces a small file outside any workspace, whole or not at all.
+func writeWhole(file string, text []byte) error {
+	d, err := durable.Open(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	base := filepath.Base(file)
+	tmp := "." + base + ".mem.tmp"
+	if err := d.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	like := ""
+	if _, err := d.Lstat(base); err == nil {
+		like = base
+	}
+	if _, err := durable.WriteNew(d, tmp, text, 0o644, like); err != nil {
+		return err
+	}
+	if err := d.Rename(tmp, base); err != nil {
+		return err
+	}
+	return d.SyncDir(".")
+}
+
+// slug is a title as part of a file name.
+func slug(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return unicode.ToLower(r)
+		case unicode.IsLetter(r) || unicode.IsDigit(r):
+			return -1
+		}
+		return '-'
+	}, s)
+	for strings.Contains(s, "--") {
+		s = strings.ReplaceAll(s, "--", "-")
+	}
+	s = strings.Trim(s, "-")
+	if len(s) > 60 {
+		s = strings.Trim(s[:60], "-")
+	}
+	if s == "" {
+		return "handoff"
+	}
+	return s
+}
+
+// wouldBe judges one handoff as the next ingest would, by itself.
+func (a *app) wouldBe(text []byte, name string) handoff.Verdict {
+	m := a.ws.View()
+	b := handoff.NewBatch(m, a.ws.Rules, plan.Stamp(a.at), a.ws.Rules.Day(a.at))
+	if known, err := handoff.Ledger(m); err == nil {
+		b.Known = func(sum string) bool { return known[sum] }
+	}
+	b.Archived = archivedLesson(m, a)
+	return b.Judge(handoff.Source{Name: name, Text: text, Promote: "all"})
+}
+
+// problems are a verdict's reason and what could be better.
+func problems(text []byte, v handoff.Verdict) []handoff.Problem {
+	var out []handoff.Problem
+	if v.Verdict != handoff.Applied {
+		r, _ := handoff.Find(v.Code)
+		out = append(out, handoff.Problem{Line: v.Line, Code: v.Code, Warning: v.Verdict == handoff.Duplicate, Message: v.Verdict + ": " + v.Reason, Hint: r.Mend})
+	}
+	if v.Code != "secret" && v.Verdict != handoff.Malformed {
+		out = append(out, handoff.Quality(handoff.Parse(text))...)
+	}
+	return out
+}
+
+type handoffLintCmd struct {
+	Files []string `arg:"" optional:"" name:"file" help:"Handoffs; without any, all that wait in the inboxes."`
+}
+
+type lintView struct {
+	Path     string            `json:"path"`
+	Verdict  string            `json:"verdict"`
+	Code     string            `json:"reason_code"`
+	Target   string            `json:"target"`
+	Problems []handoff.Problem `json:"problems"`
+}
+
+func (c *handoffLintCmd) Run(a *app) error {
+	if _, err := a.open(false); err != nil {
+		return err
+	}
+	var list []lintView
+	lint := func(name string, it inbox.Item) {
+		v := lintView{Path: name, Problems: []handoff.Problem{}}
+		switch {
+		case it.Err != nil:
+			v.Verdict, v.Code = handoff.Skipped, "unreadable"
+			v.Problems = []handoff.Problem{{Code: "unreadable", Message: it.Err.Error()}}
+		case it.Code != "":
+			r, _ := handoff.Find(it.Code)
+			v.Verdict, v.Code = r.Verdict, r.Code
+			v.Problems = []handoff.Problem{{Code: r.Code, Warning: r.Verdict == handoff.Skipped, Message: r.Verdict + ": " + r.Means, Hint: r.Mend}}
+		default:
+			w := a.wouldBe(it.Text, filepath.Base(name))
+			v.Verdict, v.Code, v.Target, v.Problems = w.Verdict, w.Code, w.Target, append(v.Problems, problems(it.Text, w)...)
+		}
+		list = append(list, v)
+	}
+	if len(c.Files) == 0 {
+		if err := a.eachWaiting(func(b *inbox.Inbox, it inbox.Item) { lint(filepath.Join(b.Path, it.Name), it) }); err != nil {
+			return err
+		}
+	}
+	for _, f := range c.Files {
+		box := inbox.Inbox{Path: filepath.Dir(f)}
+		it, err := box.Read(filepath.Base(f), handoff.MaxSize)
+		box.Close()
+		if err != nil {
+			return err
+		}
+		lint(f, it)
+	}
+	a.printLint(list)
+	return nil
+}
+
+func (a *app) printLint(list []lintView) {
+	bad := 0
+	for _, v := range list {
+		a.say("%s: %s", v.Path, v.Verdict)
+		failed := false
+		for _, p := range v.Problems {
+			kind := "error"
+			if p.Warning {
+				kind = "warning"
+			} else {
+				failed = true
+			}
+			a.say("  %s:%d: %s %s: %s", filepath.Base(v.Path), p.Line, kind, p.Code, p.Message)
+			if p.Hint != "" {
+				a.say("      %s", p.Hint)
+			}
+		}
+		if failed {
+			bad++
+		}
+	}
+	outcome := "clean"
+	if bad > 0 {
+		outcome, a.code = "problems", exitFindings
+	}
+	a.say("%s, %d with errors", plural(len(list), "handoff"), bad)
+	if list == nil {
+		list = []lintView{}
+	}
+	a.object(map[string]any{"outcome": outcome, "handoffs": list})
+}
+
+// eachWaiting calls f for each handoff that waits in an inbox.
+func (a *app) eachWaiting(f func(*inbox.Inbox, inbox.Item)) error {
+	boxes, trouble := a.inboxes()
+	for _, t := range trouble {
+		a.warn("%s", t)
+	}
+	for i := range boxes {
+		b := &boxes[i]
+		if b.Problem != "" {
+			a.warn("inbox %s: %s", b.Path, b.Detail)
+			continue
+		}
+		items, err := b.List(handoff.MaxSize)
+		if err != nil {
+			a.warn("inbox %s: %v", b.Path, err)
+			a.code = exitFailed
+			continue
+		}
+		for _, it := range items {
+			f(b, it)
+		}
+		b.Close()
+	}
+	return nil
+}
+
+type handoffListCmd struct{}
+
+type waitingView struct {
+	ID    string `json:"id"`
+	Path  string `json:"path"`
+	Title string `json:"title"`
+	Code  string `json:"reason_code"` // why it is not read, or ""
+}
+
+func (*handoffListCmd) Run(a *app) error {
+	if _, err := a.open(false); err != nil {
+		return err
+	}
+	list := []waitingView{}
+	err := a.eachWaiting(func(b *inbox.Inbox, it inbox.Item) {
+		v := waitingView{Path: filepath.Join(b.Path, it.Name), Code: it.Code}
+		if it.Text != nil {
+			v.ID = handoff.ID(it.Text)
+			if len(guard.Secrets(it.Text)) == 0 {
+				v.Title, _ = handoff.Parse(it.Text).Field(handoff.Title)
+			}
+		}
+		list = append(list, v)
+		a.say("%-12s  %s  %s%s", v.ID, v.Path, v.Title, v.Code)
+	})
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		a.say("no handoff waits")
+	}
+	a.object(map[string]any{"outcome": "ok", "handoffs": list})
+	return nil
+}
+
+type handoffShowCmd struct {
+	ID string `arg:"" help:"The beginning of a handoff's hash, or of its name."`
+}
+
+func (c *handoffShowCmd) Run(a *app) error {
+	if _, err := a.open(false); err != nil {
+		return err
+	}
+	found := false
+	err := a.eachWaiting(func(b *inbox.Inbox, it inbox.Item) {
+		if found || it.Text == nil || !strings.HasPrefix(handoff.ID(it.Text), strings.ToLower(c.ID)) && !strings.HasPrefix(it.Name, c.ID) {
+			return
+		}
+		found = true
+		v := a.wouldBe(it.Text, it.Name)
+		a.say("%s  %s", handoff.ID(it.Text), filepath.Join(b.Path, it.Name))
+		a.say("ingest: %s %s", v.Verdict, v.Target)
+		if v.Reason != "" && v.Verdict != handoff.Applied {
+			a.say("  %s: %s", v.Code, v.Reason)
+		}
+		text := string(it.Text)
+		if v.Code == "secret" {
+			text = "(not shown: it looks like a credential)\n"
+		}
+		for l := range strings.Lines(text) {
+			a.say("%s", strings.TrimRight(l, "\r\n"))
+		}
+		a.object(map[string]any{"outcome": "waiting", "id": handoff.ID(it.Text), "path": filepath.Join(b.Path, it.Name), "verdict": v.Verdict, "reason_code": v.Code, "target": v.Target, "text": text})
+	})
+	if err != nil || found {
+		return err
+	}
+	return a.landed(c.ID)
+}
+
+// landed shows what became of a handoff, by the receipts, newest first.
+func (a *app) landed(id string) error {
+	hits, err := a.handoffReceipts(id)
+	if err != nil {
+		return err
+	}
+	if len(hits) == 0 {
+		return &hinted{fmt.Errorf("no handoff %q waits, and no receipt tells of one", id), "mem handoff list, mem inbox"}
+	}
+	for _, h := range hits {
+		a.say("%s  %s", h.ID, h.Source)
+		to := h.Target
+		if h.Verdict == handoff.Review {
+			to = h.Draft
+		}
+		a.say("  %s (%s) → %s", h.Verdict, h.Code, to)
+		a.say("  receipt %s", h.TxID)
+	}
+	a.object(map[string]any{"outcome": "ok", "handoffs": hits})
+	return nil
+}
+
+type handoffDoctorCmd struct{}
+
+type boxView struct {
+	Path      string `json:"path"`
+	Problem   string `json:"problem"`
+	Pending   int    `json:"pending"`
+	Processed int    `json:"processed"`
+	Malformed int    `json:"malformed"`
+	OldestAge int    `json:"oldest_pending_days"`
+	Watched   bool   `json:"watched"`
+}
+
+// Limits of the doctor (spec: handoffs, "Around it").
+const (
+	maxBacklog = 3 // days
+	maxSilence = 90 * time.Minute
+)
+
+func (*handoffDoctorCmd) Run(a *app) error {
+	ws, err := a.open(false)
+	if err != nil {
+		return err
+	}
+	boxes, trouble := a.inboxes()
+	list, bad := []boxView{}, attentionList(trouble)
+	for i := range boxes {
+		v := a.examine(&boxes[i])
+		list = append(list, v)
+		state := "ok"
+		switch {
+		case v.Problem != "":
+			state = v.Problem
+			if v.Problem != "opted-out" {
+				bad = append(bad, v.Path+": "+boxes[i].Detail)
+			}
+		case v.OldestAge > maxBacklog:
+			state = "backlog"
+			bad = append(bad, fmt.Sprintf("%s: a handoff has waited for %d days", v.Path, v.OldestAge))
+		}
+		if v.Malformed > 0 {
+			bad = append(bad, fmt.Sprintf("%s: %d malformed wait for a person in malformed/", v.Path, v.Malformed))
+		}
+		a.say("[%s] %s  pending=%d processed=%d malformed=%d", state, v.Path, v.Pending, v.Processed, v.Malformed)
+	}
+	for _, dir := range a.unwatched(boxes) {
+		list = append(list, boxView{Path: dir})
+		bad = append(bad, dir+": no source covers this inbox: handoffs.inboxes or handoffs.discover in mem.yaml")
+		a.say("[unwatched] %s", dir)
+	}
+	job, err := health.ReadJob(ws.View(), ".mem/jobs/ingest.json")
+	if err != nil {
+		return err
+	}
+	age := "never"
+	if !job.Success.IsZero() {
+		age = a.at.Sub(job.Success).Round(time.Minute).String() + " ago"
+	}
+	timer := a.scheduled("ingest")
+	a.say("last ingest: %s; scheduled: %s", age, timer)
+	if timer == "installed" && a.at.Sub(job.Success) > maxSilence {
+		bad = append(bad, "ingest is scheduled, and the last one was "+age)
+	}
+	for _, b := range bad {
+		a.say("problem: %s", b)
+	}
+	outcome := "ok"
+	if len(bad) > 0 {
+		outcome, a.code = "problems", exitFindings
+	}
+	a.object(map[string]any{"outcome": outcome, "inboxes": list, "problems": bad, "last_ingest": job.Success, "scheduled": timer})
+	return nil
+}
+
+// examine counts what is in and beside an inbox.
+func (a *app) examine(b *inbox.Inbox) boxView {
+	v := boxView{Path: b.Path, Problem: b.Problem, Watched: true}
+	if b.Problem != "" {
+		return v
+	}
+	items, err := b.List(handoff.MaxSize)
+	if err != nil {
+		v.Problem = "unreadable"
+		return v
+	}
+	for _, it := range items {
+		if r, ok := handoff.Find(it.Code); ok && r.Verdict == handoff.Skipped {
+			continue
+		}
+		v.Pending++
+		v.OldestAge = max(v.OldestAge, a.ageOf(it.Name, it.Written()))
+	}
+	count := func(n *int) func(string, func() ([]byte, error)) error {
+		return func(string, func() ([]byte, error)) error { *n++; return nil }
+	}
+	if err := errors.Join(b.Folder("processed", count(&v.Processed)), b.Folder("malformed", count(&v.Malformed))); err != nil {
+		v.Problem = "unreadable"
+	}
+	b.Close()
+	return v
+}
+
+// ageOf is a handoff's age in days: by the day in its name, else by when it
+// was written.
+func (a *app) ageOf(name string, written time.Time) int {
+	today := tiers.DayNumber(a.ws.Rules.Day(a.at))
+	if len(name) > 10 && tiers.ValidDay(name[:10]) {
+		return int(today - tiers.DayNumber(name[:10]))
+	}
+	if written.IsZero() {
+		return 0
+	}
+	return int(today - tiers.DayNumber(a.ws.Rules.Day(written)))
+}
+
+// unwatched lists inboxes above or beside the working directory that no source
+// covers.
+func (a *app) unwatched(boxes []inbox.Inbox) []string {
+	cwd, err := a.env.getwd()
+	if err != nil {
+		return nil
+	}
+	covered := map[string]bool{}
+	for _, b := range boxes {
+		covered[b.Path] = true
+	}
+	var out []string
+	for dir := cwd; ; dir = filepath.Dir(dir) {
+		found, _ := inbox.Find(inbox.Config{Workspace: dir})
+		for _, b := range found {
+			if !covered[b.Path] && !covered[resolved(b.Path)] {
+				out = append(out, b.Path)
+			}
+		}
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil || dir == filepath.Dir(dir) {
+			return out
+		}
+	}
+}
+
+func resolved(p string) string {
+	if r, err := filepath.EvalSymlinks(p); err == nil {
+		return r
+	}
+	return p
+}
+
+// scheduled tells the state of a job in this system's scheduler.
+func (a *app) scheduled(name string) string {
+	s, err := (scheduleFlags{Job: name}).open(a, false)
+	if err != nil {
+		return "unknown"
+	}
+	j, _ := schedule.Find(name)
+	v, err := s.status(j)
+	if err != nil {
+		return "unknown"
+	}
+	return v.State
+}
+
+type handoffPruneCmd struct {
+	OlderThan string `default:"30d" placeholder:"AGE" help:"Age, such as 30d."`
+}
+
+func (*handoffPruneCmd) Help() string {
+	return "Moves processed handoffs that are old to the trash. What is malformed stays until\nsomebody has looked at it."
+}
+
+func (c *handoffPruneCmd) Run(a *app) error {
+	limit, err := ageDays(c.OlderThan)
+	if err != nil {
+		return err
+	}
+	ws, err := a.open(true)
+	if err != nil {
+		return err
+	}
+	boxes, _ := a.inboxes()
+	n := 0
+	for i := range boxes {
+		b := &boxes[i]
+		if b.Problem != "" {
+			continue
+		}
+		err := b.Folder("processed", func(name string, open func() ([]byte, error)) error {
+			if a.ageOf(name, time.Time{}) <= limit {
+				return nil
+			}
+			n++
+			if a.DryRun {
+				a.say("[dry-run] put %s away", filepath.Join(b.Path, "processed", name))
+				return nil
+			}
+			text, err := open()
+			if err != nil {
+				return err
+			}
+			if err := ws.Keep("handoff prune", bytes.Clone(text)); err != nil {
+				return err
+			}
+			return b.Remove("processed", name)
+		})
+		if err == nil {
+			err = b.Sync()
+		}
+		if err != nil {
+			a.warn("inbox %s: %v", b.Path, err)
+			a.code = exitFailed
+		}
+		b.Close()
+	}
+	a.say("put %s away", plural(n, "processed handoff"))
+	a.object(map[string]any{"outcome": "pruned", "removed": n})
+	return nil
+}

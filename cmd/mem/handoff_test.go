@@ -1,0 +1,121 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"github.com/tieredmem/mem/durable"
+	"github.com/tieredmem/mem/handoff"
+	"github.com/tieredmem/mem/inbox"
+	"github.com/tieredmem/mem/plan"
+	"github.com/tieredmem/mem/workspace"
+)
+
+// below is a directory of a disk as a disk of its own.
+type below struct {
+	durable.FS
+	dir string
+}
+
+func (b below) at(name string) string { return path.Join(b.dir, name) }
+
+func (b below) Open(name string) (durable.Reader, error)   { return b.FS.Open(b.at(name)) }
+func (b below) ReadDir(name string) ([]fs.DirEntry, error) { return b.FS.ReadDir(b.at(name)) }
+func (b below) Lstat(name string) (durable.Info, error)    { return b.FS.Lstat(b.at(name)) }
+func (b below) Mkdir(name string, perm fs.FileMode) error  { return b.FS.Mkdir(b.at(name), perm) }
+func (b below) Rename(from, to string) error               { return b.FS.Rename(b.at(from), b.at(to)) }
+func (b below) Move(from, to string) error                 { return b.FS.Move(b.at(from), b.at(to)) }
+func (b below) Remove(name string) error                   { return b.FS.Remove(b.at(name)) }
+func (b below) SyncDir(name string) error                  { return b.FS.SyncDir(b.at(name)) }
+func (b below) Create(name string, perm fs.FileMode) (durable.File, error) {
+	return b.FS.Create(b.at(name), perm)
+}
+
+const boxDir = ".claude/memory-handoffs"
+
+// ingestNow is what mem ingest does, on any disk.
+func ingestNow(w *workspace.Workspace) error {
+	box := inbox.On("/w/"+boxDir, "all", below{w.Disk, boxDir})
+	items, err := box.List(handoff.MaxSize)
+	if err != nil {
+		return err
+	}
+	var verdicts []handoff.Verdict
+	p, _, err := w.Update("ingest", func(m fs.FS) (plan.Plan, error) {
+		known, err := handoff.Ledger(m)
+		if err != nil {
+			return plan.Plan{}, err
+		}
+		b := handoff.NewBatch(m, w.Rules, plan.Stamp(w.At), w.Rules.Day(w.At))
+		b.Known = func(sum string) bool { return known[sum] }
+		verdicts = nil
+		for _, it := range items {
+			verdicts = append(verdicts, b.Judge(handoff.Source{Name: it.Name, Text: it.Text, Promote: "all"}))
+		}
+		return b.Plan()
+	})
+	if err != nil {
+		return err
+	}
+	_ = p
+	var errs []error
+	for i, it := range items {
+		folder := "processed"
+		if verdicts[i].Verdict == handoff.Malformed {
+			folder = "malformed"
+		}
+		_, err := box.Archive(it, folder, handoff.ID(it.Text), verdicts[i].Code == "secret")
+		errs = append(errs, err)
+	}
+	return errors.Join(append(errs, box.Sync())...)
+}
+
+func cardHandoff(n int) string {
+	return fmt.Sprintf("# Memory Handoff\n\n## Title\nSOURCE-%d\n\n## Recommended memory action\ncreate-card\n\n## Target card\ncard-%d.md\n\n## Suggested card content\n---\ntopic: t%d\n---\n\nCARD-%d text\n", n, n, n, n)
+}
+
+func docHandoff(n int) string {
+	return fmt.Sprintf("# Memory Handoff\n\n## Title\nSOURCE-%d\n\n## Recommended memory action\nno-card\n\n## Target document\nTOOLS.md\n\n## Suggested document content\n### Note\n\n- DOC-%d text\n", n, n)
+}
+
+func acceptNow(w *workspace.Workspace) error {
+	_, _, err := w.Update("inbox accept", func(m fs.FS) (plan.Plan, error) {
+		drafts, _, err := handoff.Drafts(m, w.Rules)
+		if err != nil || len(drafts) == 0 {
+			return plan.Plan{}, err
+		}
+		return handoff.Accept(m, drafts[0], nil)
+	})
+	return err
+}
+
+// handoffs are the scenarios of ingest. After the recovery ingest runs again:
+// then each handoff has landed once, and its source stands in one place.
+func handoffs() []scenario {
+	small := map[string]string{bufPath: idle, "TOOLS.md": "# Tools\n\n- OLD-TOOL\n", boxDir + "/a.md": cardHandoff(1), boxDir + "/b.md": docHandoff(2), boxDir + "/c.md": "broken SOURCE-3\n"}
+	facts := map[string]int{"OLD-TOOL": 1, "SOURCE-1": 1, "SOURCE-2": 1, "SOURCE-3": 1, "CARD-1": 2, "DOC-2": 2}
+	many := map[string]string{bufPath: idle, "TOOLS.md": "# Tools\n\n- OLD-TOOL\n"}
+	manyFacts := map[string]int{"OLD-TOOL": 1}
+	for i := 1; i <= 7; i++ {
+		text, landed := cardHandoff(i), fmt.Sprintf("CARD-%d", i)
+		if i%3 == 0 {
+			text, landed = docHandoff(i), fmt.Sprintf("DOC-%d", i)
+		}
+		many[fmt.Sprintf("%s/%d.md", boxDir, i)] = text
+		manyFacts[landed], manyFacts[fmt.Sprintf("SOURCE-%d", i)] = 2, 1
+	}
+	waiting := map[string]string{bufPath: idle, "memory/cards/card-1.md": "another\n", boxDir + "/a.md": cardHandoff(1)}
+	draft := map[string]string{
+		bufPath: idle, "memory/cards/card-1.md": "another\n",
+		"memory/handoff-inbox/20261130T090000.000000Z-0123456789ab-a.md": "<!-- mem:review reason=card-exists target=memory/cards/card-1.md sha256=0 at=x -->\n" + cardHandoff(1),
+	}
+	return []scenario{
+		{name: "take one", files: map[string]string{bufPath: idle, boxDir + "/a.md": cardHandoff(1)}, run: ingestNow, mend: ingestNow, want: want{facts: map[string]int{"SOURCE-1": 1, "CARD-1": 2}, buffer: true}},
+		{name: "ingest", files: small, run: ingestNow, mend: ingestNow, edit: map[string]string{"TOOLS.md": "- a person's line\n"}, want: want{facts: facts, buffer: true}},
+		{name: "ingest many", files: many, run: ingestNow, mend: ingestNow, edit: map[string]string{"TOOLS.md": "- a person's line\n"}, want: want{facts: manyFacts, buffer: true}},
+		{name: "ingest to review", files: waiting, run: ingestNow, mend: ingestNow, want: want{facts: map[string]int{"another": 1, "SOURCE-1": 2, "CARD-1": 2}, buffer: true}},
+		{name: "accept", files: draft, run: acceptNow, mend: acceptNow, want: want{facts: map[string]int{"CARD-1": 1, "another": 0}, buffer: true}},
+	}
+}
