@@ -42,6 +42,7 @@ var Reasons = []Reason{
 	{"dotfile", Skipped, "a hidden file", ""},
 	{"opted-out", Skipped, "a .no-memory-handoffs file stands in the inbox or above it", "remove that file to take part"},
 	{"git-unknown", Skipped, "git could not say what it tracks", "mend git there"},
+	{"unreadable", Skipped, "it, or its target, could not be read", "mend what keeps it from being read"},
 	{"symlink", Rejected, "a symlink", "write a regular file"},
 	{"not-regular", Rejected, "not a regular file", "write a regular file"},
 	{"hard-linked", Rejected, "more than one name leads to the file", "write a file of its own"},
@@ -216,7 +217,8 @@ type Batch struct {
 // file is a target as it is, and as this run leaves it.
 type file struct {
 	orig, now []byte // nil: absent
-	err       error
+	err       error  // it can't be a target
+	trouble   error  // it could not be looked at
 	updated   bool
 	blocks    []byte          // what is appended
 	lines     map[string]bool // of the document, as this run leaves it
@@ -275,6 +277,9 @@ func (b *Batch) Judge(s Source) Verdict {
 		return verdict("already-ingested", 0, "")
 	}
 	v := b.route(s, h)
+	if v.Target != "" && b.files[v.Target].trouble != nil {
+		return verdict("unreadable", 0, "%s: %v", v.Target, b.files[v.Target].trouble) // it waits: nothing is decided on a disk that fails
+	}
 	if v.Verdict == Review {
 		b.draft(s, sum, &v)
 	}
@@ -544,6 +549,10 @@ func (b *Batch) file(name string) *file {
 	f := &file{}
 	b.files[name] = f
 	if f.err = plainParents(b.m, name); f.err != nil {
+		var p *fs.PathError
+		if errors.As(f.err, &p) {
+			f.trouble = f.err
+		}
 		return f
 	}
 	info, err := fs.Lstat(b.m, name)
@@ -551,7 +560,7 @@ func (b *Batch) file(name string) *file {
 	case errors.Is(err, fs.ErrNotExist):
 		return f
 	case err != nil:
-		f.err = err
+		f.err, f.trouble = err, err
 	case !info.Mode().IsRegular():
 		f.err = errors.New("is no regular file")
 	case info.Size() > entry.MaxNote:
@@ -561,7 +570,7 @@ func (b *Batch) file(name string) *file {
 		return f
 	}
 	text, err := fs.ReadFile(b.m, name)
-	if err == nil {
+	if f.trouble = err; err == nil {
 		err = entry.CheckText(text, entry.MaxNote)
 	}
 	if f.err = err; err == nil {

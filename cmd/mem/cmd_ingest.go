@@ -323,8 +323,8 @@ func (in *ingestion) moveOn(q *queued) {
 	case handoff.Malformed, handoff.Rejected:
 		folder = "malformed"
 	default:
-		if q.item.Err != nil {
-			in.a.warn("%s: cannot be read: %v", q.view.Source, q.item.Err)
+		if q.view.Code == "unreadable" {
+			in.a.warn("%s: %s", q.view.Source, q.view.Reason)
 			in.partial = true
 		}
 		return

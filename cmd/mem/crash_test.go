@@ -424,6 +424,9 @@ func TestCrashesEverywhere(t *testing.T) {
 	}
 	for i, v := range variants {
 		for _, s := range scenarios() {
+			if i > 0 && s.name == "ingest many" && *crashDepth < 0 {
+				continue // a batch looks alike on every disk; make crash has them all
+			}
 			depth := 0
 			switch {
 			case *crashDepth >= 0:
@@ -435,7 +438,11 @@ func TestCrashesEverywhere(t *testing.T) {
 			case i == 0 && !strings.HasPrefix(s.name, "rotate the") && !strings.HasPrefix(s.name, "rotate text") || s.name == "undo a write":
 				depth = 1
 			}
-			r := crash.Explore(s.on(t, rules, v.mod), depth)
+			c := s.on(t, rules, v.mod)
+			// Many files at once leave many states; what fails there, fails alike
+			// in the small ones. make crash leaves nothing out.
+			c.KillsOnly = s.name == "ingest many" && *crashDepth < 0
+			r := crash.Explore(c, depth)
 			states, unique = states+r.States, unique+r.Unique
 			t.Logf("%s, %s, depth %d: %v", s.name, v.name, depth, r)
 			if r.Total() > 0 {

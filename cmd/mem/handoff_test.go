@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 
 	"github.com/tieredmem/mem/durable"
 	"github.com/tieredmem/mem/handoff"
@@ -42,6 +43,11 @@ func ingestNow(w *workspace.Workspace) error {
 	if err != nil {
 		return err
 	}
+	var errs []error
+	items = slices.DeleteFunc(items, func(it inbox.Item) bool { // it stays
+		errs = append(errs, it.Err)
+		return it.Err != nil
+	})
 	var verdicts []handoff.Verdict
 	p, _, err := w.Update("ingest", func(m fs.FS) (plan.Plan, error) {
 		known, err := handoff.Ledger(m)
@@ -59,9 +65,14 @@ func ingestNow(w *workspace.Workspace) error {
 	if err != nil {
 		return err
 	}
-	_ = p
-	var errs []error
+	if p.Outcome == plan.Conflict {
+		return errors.New("conflict")
+	}
 	for i, it := range items {
+		if verdicts[i].Verdict == handoff.Skipped {
+			errs = append(errs, errors.New(verdicts[i].Reason))
+			continue
+		}
 		folder := "processed"
 		if verdicts[i].Verdict == handoff.Malformed {
 			folder = "malformed"
@@ -82,7 +93,10 @@ func docHandoff(n int) string {
 
 func acceptNow(w *workspace.Workspace) error {
 	_, _, err := w.Update("inbox accept", func(m fs.FS) (plan.Plan, error) {
-		drafts, _, err := handoff.Drafts(m, w.Rules)
+		drafts, strange, err := handoff.Drafts(m, w.Rules)
+		if err == nil && len(strange) > 0 {
+			err = errors.New("a draft cannot be read")
+		}
 		if err != nil || len(drafts) == 0 {
 			return plan.Plan{}, err
 		}
@@ -98,7 +112,7 @@ func handoffs() []scenario {
 	facts := map[string]int{"OLD-TOOL": 1, "SOURCE-1": 1, "SOURCE-2": 1, "SOURCE-3": 1, "CARD-1": 2, "DOC-2": 2}
 	many := map[string]string{bufPath: idle, "TOOLS.md": "# Tools\n\n- OLD-TOOL\n"}
 	manyFacts := map[string]int{"OLD-TOOL": 1}
-	for i := 1; i <= 7; i++ {
+	for i := 1; i <= 8; i++ {
 		text, landed := cardHandoff(i), fmt.Sprintf("CARD-%d", i)
 		if i%3 == 0 {
 			text, landed = docHandoff(i), fmt.Sprintf("DOC-%d", i)

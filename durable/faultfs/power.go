@@ -14,7 +14,8 @@ const maxSubsets = 9
 func (d *Disk) Power() []*Disk {
 	var out []*Disk
 	seen := map[uint64]bool{}
-	for _, keep := range d.choices() {
+	choices := d.choices()
+	for _, keep := range choices {
 		if !d.possible(keep) {
 			continue
 		}
@@ -35,7 +36,11 @@ func (d *Disk) Power() []*Disk {
 			}
 		}
 		slices.SortFunc(dirty, func(a, b *node) int { return int(a.id) - int(b.id) })
-		for _, f := range fates(len(dirty)) {
+		all := fates(len(dirty))
+		if len(dirty) > maxFates && len(choices)*len(all) > maxStates && slices.Contains(keep, false) {
+			all = all[:zeroed+1] // many names and many files: vary one of the two
+		}
+		for _, f := range all {
 			c := d.after(m, dirty, f)
 			if k := c.Key(); !seen[k] {
 				seen[k] = true
@@ -49,6 +54,10 @@ func (d *Disk) Power() []*Disk {
 // maxFates bounds how many dirty files' data is taken in every combination;
 // above it: all alike, and one unlike the others.
 const maxFates = 4
+
+// maxStates bounds how many states one cut may leave before files all have the
+// same fate.
+const maxStates = 1024
 
 // The fates of a dirty file's data, as survived takes them.
 const (
