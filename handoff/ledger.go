@@ -30,6 +30,9 @@ func Ledger(m fs.FS) (map[string]bool, error) {
 		return nil, err
 	}
 	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") || !strings.HasSuffix(e.Name(), ".txt") {
+			continue // what a killed run had staged counts for nothing
+		}
 		b, err := fs.ReadFile(m, path.Join(LedgerDir, e.Name()))
 		if err != nil {
 			return nil, err

@@ -371,6 +371,11 @@ func (s scenario) on(t testing.TB, rules tiers.Rules, mod func(*faultfs.Disk)) c
 		Disk: base.Clone,
 		Run:  func(d durable.FS) error { return s.run(onDisk(d, rules, at0)) },
 		Mend: func(d durable.FS) error {
+			if s.mend != nil { // the next run comes before anybody recovers by hand
+				if err := s.mend(onDisk(d, rules, at0.Add(time.Minute))); err != nil {
+					return err
+				}
+			}
 			err := recoverNow(onDisk(d, rules, at0.Add(time.Minute)))
 			if err == nil && s.mend != nil {
 				err = s.mend(onDisk(d, rules, at0.Add(time.Minute)))

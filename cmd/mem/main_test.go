@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -62,7 +63,13 @@ func TestScripts(t *testing.T) {
 			return os.MkdirAll(e.Getenv("HOME"), 0o755)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exitcode": exitcodeCmd, "lines": linesCmd, "once": onceCmd, "utf16": utf16Cmd, "bytes": bytesCmd, "same": sameCmd, "fifo": fifoCmd,
+			"exitcode": exitcodeCmd, "lines": linesCmd, "once": onceCmd, "utf16": utf16Cmd, "bytes": bytesCmd, "same": sameCmd, "fifo": fifoCmd, "handoff": handoffCmd0, "verdict": verdictCmd,
+		},
+		Condition: func(c string) (bool, error) {
+			if c == "root" {
+				return os.Geteuid() == 0, nil
+			}
+			return false, errors.New("unknown condition")
 		},
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 	})

@@ -14,8 +14,7 @@ const maxSubsets = 9
 func (d *Disk) Power() []*Disk {
 	var out []*Disk
 	seen := map[uint64]bool{}
-	choices := d.choices()
-	for _, keep := range choices {
+	for _, keep := range d.choices() {
 		if !d.possible(keep) {
 			continue
 		}
@@ -37,7 +36,7 @@ func (d *Disk) Power() []*Disk {
 		}
 		slices.SortFunc(dirty, func(a, b *node) int { return int(a.id) - int(b.id) })
 		all := fates(len(dirty))
-		if len(dirty) > maxFates && len(choices)*len(all) > maxStates && slices.Contains(keep, false) {
+		if len(dirty) > maxFates && slices.Contains(keep, false) {
 			all = all[:zeroed+1] // many names and many files: vary one of the two
 		}
 		for _, f := range all {
@@ -54,10 +53,6 @@ func (d *Disk) Power() []*Disk {
 // maxFates bounds how many dirty files' data is taken in every combination;
 // above it: all alike, and one unlike the others.
 const maxFates = 4
-
-// maxStates bounds how many states one cut may leave before files all have the
-// same fate.
-const maxStates = 1024
 
 // The fates of a dirty file's data, as survived takes them.
 const (
@@ -123,7 +118,13 @@ func (d *Disk) possible(keep []bool) bool {
 func (d *Disk) choices() [][]bool {
 	k := len(d.pend)
 	var out [][]bool
-	if k <= maxSubsets {
+	dirty := map[*node]bool{}
+	for _, n := range d.cur {
+		if n.dirty {
+			dirty[n] = true
+		}
+	}
+	if k <= maxSubsets && len(dirty) <= maxFates {
 		for mask := range 1 << k {
 			c := make([]bool, k)
 			for i := range c {
