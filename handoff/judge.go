@@ -109,6 +109,7 @@ type Verdict struct {
 	Draft   string // where it waits for a person
 	Hostile bool   // kept where hosts do not index it
 	Added   []byte // the block, of an append
+	Offset  int    // where that begins in the text of the plan's step
 }
 
 func verdict(code string, line int, format string, args ...any) Verdict {
@@ -445,7 +446,10 @@ func (b *Batch) document(h Handoff) Verdict {
 		return targeted(verdict("over-budget", sec.Line, "%s would have %d bytes, at most %d", name, size-separators+1, limit), name)
 	}
 	v := targeted(verdict("appended", 0, ""), name)
-	v.Before, v.Added = f.hash(), text
+	v.Before, v.Added, v.Offset = f.hash(), text, len(f.blocks)
+	if v.Offset > 0 {
+		v.Offset++ // a blank line
+	}
 	b.change(name, f)
 	f.add(text)
 	return v

@@ -16,6 +16,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/tieredmem/mem/durable"
+	"github.com/tieredmem/mem/handoff"
 	"github.com/tieredmem/mem/journal"
 	"github.com/tieredmem/mem/plan"
 	"github.com/tieredmem/mem/tiers"
@@ -398,7 +399,8 @@ func (a *app) colour(d string) string {
 }
 
 type undoCmd struct {
-	ID string `arg:"" help:"A receipt's id."`
+	ID      string `arg:"" help:"A receipt's id."`
+	Handoff string `placeholder:"SHA" help:"Of an ingest, take back only this handoff: the beginning of its hash."`
 }
 
 func (*undoCmd) Help() string {
@@ -420,7 +422,16 @@ func (c *undoCmd) Run(a *app) error {
 			return p, &hinted{fmt.Errorf("transaction %s is still open", p.ID), "mem recover, then undo it"}
 		}
 		id = p.ID
-		return ws.Journal().Undo(p)
+		if c.Handoff == "" {
+			return ws.Journal().Undo(p)
+		}
+		part, err := handoffPart(p, c.Handoff)
+		if err != nil {
+			return p, err
+		}
+		q, err := ws.Journal().Undo(part)
+		q.Facts = plan.Facts{"undoes_part": id, "handoff": c.Handoff}
+		return q, err
 	})
 	if err != nil {
 		return err
@@ -431,4 +442,39 @@ func (c *undoCmd) Run(a *app) error {
 	}
 	a.done(p, map[string]any{"outcome": "undone", "undone": id, "paths": attentionList(p.Paths())}, "undone %s: %s", id, strings.Join(p.Paths(), ", "))
 	return nil
+}
+
+// handoffPart is what of an ingest one handoff has changed, as a plan.
+func handoffPart(p plan.Plan, sha string) (plan.Plan, error) {
+	b, err := json.Marshal(p.Facts["handoffs"])
+	if err != nil {
+		return p, err
+	}
+	var all []handoffView
+	if err := json.Unmarshal(b, &all); err != nil {
+		return p, fmt.Errorf("receipt %s: %w", p.ID, err)
+	}
+	i := slices.IndexFunc(all, func(h handoffView) bool { return sha != "" && strings.HasPrefix(h.SHA256, strings.ToLower(sha)) })
+	if i < 0 {
+		return p, &hinted{fmt.Errorf("receipt %s tells of no handoff %s", p.ID, sha), "mem receipts " + p.ID}
+	}
+	h := all[i]
+	out := p
+	out.Steps = slices.Clone(p.Steps)
+	for k := range out.Steps {
+		s := &out.Steps[k]
+		switch {
+		case strings.HasPrefix(s.Path, handoff.LedgerDir+"/"):
+			s.Text, s.Added, s.After = []byte("- "+h.SHA256+"\n"), nil, plan.State{}
+		case s.Path == h.Target && h.Verdict == handoff.Applied && s.Kind == plan.Append:
+			if h.AddedAt+h.AddedBytes > len(s.Text) || h.AddedBytes == 0 {
+				return p, fmt.Errorf("receipt %s does not say what the handoff added", p.ID)
+			}
+			s.Text, s.Added, s.After = s.Text[h.AddedAt:h.AddedAt+h.AddedBytes], nil, plan.State{} // not the only block
+		case s.Path == h.Target && h.Verdict == handoff.Applied, h.Draft != "" && path.Base(s.Path) == path.Base(h.Draft):
+		default:
+			s.Outcome = plan.Conflict // another's: taken for a step that changed nothing
+		}
+	}
+	return out, nil
 }

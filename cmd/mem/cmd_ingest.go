@@ -52,7 +52,9 @@ type handoffView struct {
 	Draft   string `json:"draft,omitempty"`
 	Moved   string `json:"moved,omitempty"` // where the file is now
 	Note    string `json:"note,omitempty"`
-	Added   string `json:"added,omitempty"` // hash of the block, of an append
+	// Of an append: where its block stands in the text of the receipt's step.
+	AddedAt    int `json:"added_at,omitempty"`
+	AddedBytes int `json:"added_bytes,omitempty"`
 }
 
 // ingestion is one run.
@@ -297,9 +299,7 @@ func view(q queued, v handoff.Verdict) handoffView {
 		w.SHA256 = plan.Hash(q.item.Text)
 		w.ID = w.SHA256[:12]
 	}
-	if v.Added != nil {
-		w.Added = plan.Hash(v.Added)
-	}
+	w.AddedAt, w.AddedBytes = v.Offset, len(v.Added)
 	return w
 }
 
