@@ -36,6 +36,8 @@ fuzz:
 	$(GO) test ./entry -run '^$$' -fuzz FuzzPlace -fuzztime $(FUZZTIME)
 	$(GO) test ./entry -run '^$$' -fuzz FuzzRest -fuzztime $(FUZZTIME)
 	$(GO) test ./entry -run '^$$' -fuzz FuzzParseLessons -fuzztime $(FUZZTIME)
+	$(GO) test ./handoff -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZTIME)
+	$(GO) test ./handoff -run '^$$' -fuzz FuzzJudge -fuzztime $(FUZZTIME)
 	$(GO) test ./guard -run '^$$' -fuzz FuzzQuickLook -fuzztime $(FUZZTIME)
 	$(GO) test ./tiers -run '^$$' -fuzz FuzzConfig -fuzztime $(FUZZTIME)
 	$(GO) test ./plan -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZTIME)

@@ -33,7 +33,7 @@ func (s *side) median() time.Duration { return s.times[len(s.times)/2] }
 func main() {
 	mem := flag.String("mem", "./mem", "the binary to time")
 	runs := flag.Int("n", 200, "runs of each command")
-	only := flag.String("only", "", "one of commands, health, archive; empty: all")
+	only := flag.String("only", "", "one of commands, health, archive, ingest; empty: all")
 	large := flag.Bool("large", false, "also trees of 100,000 files")
 	flag.Parse()
 	log.SetFlags(0)
@@ -56,6 +56,9 @@ func main() {
 	}
 	if *only == "" || *only == "archive" {
 		benchArchive(dir, bin, 10_000, 3)
+	}
+	if *only == "" || *only == "ingest" {
+		benchIngest(dir, bin, 10_000)
 	}
 }
 
