@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command bench times mem as whole processes, beside its floors and peers, and
 // prints a table of ratios: absolute times do not travel, ratios do.
 //
