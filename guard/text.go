@@ -174,4 +174,18 @@ func fold(text []byte) string {
 	return strings.ToLower(string(norm.NFKC.Bytes(clean)))
 }
 
+// Plain is a text without what nobody sees, in NFKC: credentials that were
+// disguised stand plain in it. Text of ASCII is itself.
+func Plain(text []byte) []byte {
+	if ascii(text) {
+		return text
+	}
+	return norm.NFKC.Bytes(bytes.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && r != '\r' && hidden(r, 0, nil) != "" {
+			return -1
+		}
+		return r
+	}, text))
+}
+
 func lineOf(text []byte, at int) int { return 1 + bytes.Count(text[:at], []byte("\n")) }

@@ -94,10 +94,14 @@ func (d *Draft) read(m fs.FS, b []byte) {
 
 // Accept plans what a person has decided: the draft's text goes where it
 // wanted to, or merged text in its stead, and the draft to the trash.
-func Accept(m fs.FS, d Draft, merged []byte) (plan.Plan, error) {
+func Accept(m fs.FS, rules tiers.Rules, d Draft, merged []byte) (plan.Plan, error) {
 	target, content, whole, ok := d.Target, d.Text, true, true
 	if d.Handoff {
 		target, content, whole, ok = Landing(d.Text)
+		docs := Batch{rules: rules}
+		if ok && !docs.allowed(target) && path.Dir(target) != "memory/cards" {
+			return plan.Plan{}, fmt.Errorf("%q is no document that handoffs may write", target)
+		}
 	}
 	if d.Handoff && !ok && merged == nil || target == "" {
 		return plan.Plan{}, errors.New("it names no target to write")
@@ -120,6 +124,9 @@ func Accept(m fs.FS, d Draft, merged []byte) (plan.Plan, error) {
 	case old == nil:
 		old = []byte{}
 	}
+	if !whole && Holds(old, content) {
+		whole, content = true, old // it is there already: only the draft goes
+	}
 	s := plan.Step{Path: target, Before: plan.StateOf(old)}
 	switch {
 	case !whole:
@@ -139,12 +146,12 @@ func Accept(m fs.FS, d Draft, merged []byte) (plan.Plan, error) {
 // writable reports whether a path that a draft names is one of the workspace's,
 // and not git's or the engine's: drafts are files that anybody may have written.
 func writable(name string) bool {
-	if !fs.ValidPath(name) || name == "." || name == tiers.ConfigFile {
+	if !fs.ValidPath(name) || !strings.HasSuffix(name, ".md") {
 		return false
 	}
-	for part := range strings.SplitSeq(strings.ToLower(name), "/") {
-		if part == ".git" || part == ".mem" || part == ".claude" || part == ".codex" || strings.HasPrefix(part, ".git") {
-			return false
+	for part := range strings.SplitSeq(name, "/") {
+		if strings.HasPrefix(part, ".") && part != ".learnings" {
+			return false // hosts' and tools' own
 		}
 	}
 	return true

@@ -151,6 +151,11 @@ func Scan(text []byte) (v Verdict, ok bool) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return verdict("empty", 0, ""), false
 	}
+	for _, t := range [][]byte{text, guard.Plain(text)} {
+		if found := guard.Secrets(t); len(found) > 0 {
+			return verdict("secret", found[0].Line, "looks like a credential (%s)", found[0].Rule), false
+		}
+	}
 	if !utf8.Valid(text) {
 		at := entry.InvalidAt(text)
 		return verdict("invalid-utf8", lineOf(text, at), "not valid UTF-8 at byte %d", at), false
@@ -160,9 +165,6 @@ func Scan(text []byte) (v Verdict, ok bool) {
 		case "control-character", "tag-character", "bidi-control":
 			return verdict(f.Rule, f.Line, ""), false
 		}
-	}
-	if found := guard.Secrets(text); len(found) > 0 {
-		return verdict("secret", found[0].Line, "looks like a credential (%s)", found[0].Rule), false
 	}
 	return Verdict{}, true
 }
@@ -282,6 +284,8 @@ func (b *Batch) Judge(s Source) Verdict {
 		return verdict("unreadable", 0, "%s: %v", v.Target, b.files[v.Target].trouble) // it waits: nothing is decided on a disk that fails
 	}
 	if v.Verdict == Review {
+		// A draft holds the whole handoff, whatever part of it was judged.
+		v.Hostile = v.Hostile || len(guard.Hidden(s.Text)) > 0 || len(guard.Injection(s.Text)) > 0
 		b.draft(s, sum, &v)
 	}
 	if v.Verdict == Review || v.Verdict == Applied {
@@ -294,6 +298,9 @@ func (b *Batch) Judge(s Source) Verdict {
 // route decides where a well-formed handoff goes.
 func (b *Batch) route(s Source, h Handoff) Verdict {
 	if s.Promote == "none" {
+		if v := b.copy(s.Text); v.Verdict == Duplicate {
+			return v
+		}
 		return verdict("promote-none", 0, "")
 	}
 	action, _ := h.Field(Action)
@@ -311,6 +318,22 @@ func (b *Batch) route(s Source, h Handoff) Verdict {
 		return verdict("unknown-action", a.Line, "no Recommended memory action")
 	}
 	return verdict("unknown-action", a.Line, "%q is no Recommended memory action", short(action))
+}
+
+// copy looks whether the memory holds what a handoff says already.
+func (b *Batch) copy(text []byte) Verdict {
+	target, content, whole, ok := Landing(text)
+	if !ok || !b.allowed(target) && !strings.HasPrefix(target, "memory/cards/") {
+		return Verdict{}
+	}
+	f := b.file(target)
+	switch {
+	case whole && f.now != nil && bytes.Equal(f.now, content):
+		return targeted(verdict("same-card", 0, ""), target)
+	case !whole && f.holds(content):
+		return targeted(verdict("same-block", 0, ""), target)
+	}
+	return Verdict{}
 }
 
 // short is untrusted text in a message: one line, not long.
@@ -479,12 +502,13 @@ func levelTwo(s string) int {
 		mark := fenceMark(line)
 		switch {
 		case fence != "":
-			if mark != "" && mark[0] == fence[0] && len(mark) >= len(fence) {
+			if mark != "" && mark[0] == fence[0] && len(mark) >= len(fence) && strings.TrimSpace(line) == mark {
 				fence = ""
 			}
 		case mark != "":
 			fence = mark
-		case line == "##" || strings.HasPrefix(line, "## ") || strings.HasPrefix(line, "##\t"):
+		case strings.HasPrefix(line, "    "): // code
+		case strings.TrimLeft(line, " ") == "##" || strings.HasPrefix(strings.TrimLeft(line, " "), "## ") || line == "##" || strings.HasPrefix(line, "## ") || strings.HasPrefix(line, "##\t"):
 			return n
 		}
 	}
@@ -520,11 +544,28 @@ func Holds(doc, block []byte) bool {
 		}
 		i += from
 		before, after := doc[:i], doc[i+len(block):]
-		if (i == 0 || before[i-1] == '\n' && blankLine(lastLine(before[:i-1])) || i == 1) && blankEnd(after) {
+		if !inert(before) && (i == 0 || before[i-1] == '\n' && blankLine(lastLine(before[:i-1])) || i == 1) && blankEnd(after) {
 			return true
 		}
 		from = i + 1
 	}
+}
+
+// inert reports whether a place, by what stands before it, is inside a code
+// fence or a comment: what stands there is not said.
+func inert(before []byte) bool {
+	fence := ""
+	for l := range bytes.Lines(before) {
+		line := string(bytes.TrimRight(l, "\r\n"))
+		mark := fenceMark(line)
+		switch {
+		case fence == "":
+			fence = mark
+		case mark != "" && mark[0] == fence[0] && len(mark) >= len(fence) && strings.TrimSpace(line) == mark:
+			fence = ""
+		}
+	}
+	return fence != "" || bytes.LastIndex(before, []byte("<!--")) > bytes.LastIndex(before, []byte("-->"))
 }
 
 func lastLine(b []byte) []byte { return b[bytes.LastIndexByte(b, '\n')+1:] }

@@ -165,8 +165,11 @@ func reason(err error) error {
 // add notes an inbox once, and looks whether it can be read.
 func (f *finder) add(b Inbox, out bool) {
 	key := b.Path
-	if real, err := filepath.EvalSymlinks(b.Path); err == nil {
-		key = real
+	link, lerr := os.Lstat(b.Path)
+	if lerr == nil && link.Mode()&fs.ModeSymlink == 0 { // a symlink must not hide what it leads to
+		if real, err := filepath.EvalSymlinks(b.Path); err == nil {
+			key = real
+		}
 	}
 	if f.seen[key] {
 		return

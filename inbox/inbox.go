@@ -66,6 +66,9 @@ func (b *Inbox) List(limit int64) ([]Item, error) {
 		default:
 			b.read(disk, &it, limit)
 		}
+		if errors.Is(it.Err, fs.ErrNotExist) {
+			continue // another run has taken it since it was listed
+		}
 		out = append(out, it)
 	}
 	return out, nil
@@ -198,6 +201,11 @@ func (b *Inbox) Archive(it Item, folder, id string, private bool) (string, error
 		case err == nil:
 			b.touched(".", folder)
 			return filepath.Join(b.Path, filepath.FromSlash(to)), nil
+		case errors.Is(err, fs.ErrNotExist):
+			if there, lerr := durable.Exists(disk, it.Name); lerr == nil && !there {
+				return "", nil // another run has moved it
+			}
+			return "", err
 		case !errors.Is(err, fs.ErrExist) || n > 1000:
 			return "", err
 		}

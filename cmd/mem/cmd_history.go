@@ -51,11 +51,12 @@ func (a *app) handoffReceipts(id string) ([]handoffView, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !bytes.Contains(b, []byte(`"handoffs"`)) || !bytes.Contains(b, []byte(id)) {
+		if !bytes.Contains(b, []byte(`"handoffs"`)) || !bytes.Contains(b, []byte(id)) && !bytes.Contains(b, []byte(strings.ToLower(id))) {
 			continue
 		}
 		var r struct {
-			ID    string `json:"id"`
+			ID    string      `json:"id"`
+			Steps []plan.Step `json:"steps"`
 			Facts struct {
 				Handoffs []handoffView `json:"handoffs"`
 			} `json:"facts"`
@@ -67,6 +68,11 @@ func (a *app) handoffReceipts(id string) ([]handoffView, error) {
 		for _, h := range r.Facts.Handoffs {
 			if strings.HasPrefix(h.SHA256, strings.ToLower(id)) || strings.HasPrefix(filepath.Base(h.Source), id) {
 				h.TxID = r.ID
+				for _, s := range r.Steps {
+					if s.Outcome == plan.Conflict && s.Path == h.Target && h.Verdict == handoff.Applied {
+						h.Verdict, h.Code, h.Draft, h.After = handoff.Review, "target-changed", s.To, ""
+					}
+				}
 				hits = append(hits, h)
 			}
 		}
@@ -454,7 +460,11 @@ func handoffPart(p plan.Plan, sha string) (plan.Plan, error) {
 	if err := json.Unmarshal(b, &all); err != nil {
 		return p, fmt.Errorf("receipt %s: %w", p.ID, err)
 	}
-	i := slices.IndexFunc(all, func(h handoffView) bool { return sha != "" && strings.HasPrefix(h.SHA256, strings.ToLower(sha)) })
+	fits := func(h handoffView) bool { return sha != "" && strings.HasPrefix(h.SHA256, strings.ToLower(sha)) }
+	i := slices.IndexFunc(all, fits)
+	if i >= 0 && slices.ContainsFunc(all[i+1:], fits) {
+		return p, &hinted{fmt.Errorf("%s fits several handoffs of receipt %s", sha, p.ID), "give more of the hash"}
+	}
 	if i < 0 {
 		return p, &hinted{fmt.Errorf("receipt %s tells of no handoff %s", p.ID, sha), "mem receipts " + p.ID}
 	}

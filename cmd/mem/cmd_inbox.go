@@ -197,7 +197,7 @@ func (c *inboxAcceptCmd) Run(a *app) error {
 	if hits := guard.Secrets(text); len(hits) > 0 && !c.AllowSecret {
 		return &hinted{fmt.Errorf("the text looks like a credential (%s)", hits[0].Rule), "take it out with --merge, or --allow-secret"}
 	}
-	p, err := a.update(func(m fs.FS) (plan.Plan, error) { return handoff.Accept(m, d, merged) })
+	p, err := a.update(func(m fs.FS) (plan.Plan, error) { return handoff.Accept(m, a.ws.Rules, d, merged) })
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -247,7 +248,7 @@ func (in *ingestion) landPart(part []queued) error {
 			q.view.TxID = p.ID
 		}
 		in.moveOn(q)
-		if q.view.Verdict != handoff.Skipped || a.Verbose {
+		if q.view.Verdict != handoff.Skipped || a.Verbose || q.view.Code != "dotfile" && q.view.Code != "template" {
 			in.views = append(in.views, q.view)
 		} else {
 			in.skipped++
@@ -268,12 +269,17 @@ func archivedLesson(m fs.FS, a *app) func([]byte) bool {
 			}
 		}
 		all := entry.ParseLessons(text)
+		at := 0
 		for _, l := range all {
+			if len(bytes.TrimSpace(text[at:l.Start])) > 0 {
+				return false // it says more than the lessons do
+			}
+			at = l.End
 			if ledger[entry.LessonKey(l.Key(text))] == "" {
 				return false
 			}
 		}
-		return len(all) > 0
+		return len(all) > 0 && len(bytes.TrimSpace(text[at:])) == 0
 	}
 }
 
@@ -341,7 +347,11 @@ func (in *ingestion) moveOn(q *queued) {
 		q.view.Note = "cannot be moved to " + folder + "/: " + reasonOf(err)
 		if q.view.Verdict != handoff.Duplicate {
 			in.partial = true
-			in.a.warn("%s: %s; it is known by its hash and will not be applied again", q.view.Source, q.view.Note)
+			known := ""
+			if q.view.Verdict == handoff.Applied || q.view.Verdict == handoff.Review {
+				known = "; it is known by its hash and will not be applied again"
+			}
+			in.a.warn("%s: %s%s", q.view.Source, q.view.Note, known)
 		}
 	}
 }

@@ -100,7 +100,7 @@ func acceptNow(w *workspace.Workspace) error {
 		if err != nil || len(drafts) == 0 {
 			return plan.Plan{}, err
 		}
-		return handoff.Accept(m, drafts[0], nil)
+		return handoff.Accept(m, w.Rules, drafts[0], nil)
 	})
 	return err
 }
