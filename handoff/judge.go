@@ -7,10 +7,8 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/tieredmem/mem/entry"
@@ -18,84 +16,6 @@ import (
 	"github.com/tieredmem/mem/plan"
 	"github.com/tieredmem/mem/tiers"
 )
-
-// Verdicts, in order of precedence.
-const (
-	Skipped   = "skipped"
-	Rejected  = "rejected"
-	Malformed = "malformed"
-	Duplicate = "duplicate"
-	Review    = "review"
-	Applied   = "applied"
-)
-
-// Reason is one reason code: which verdict it belongs to, what it means and
-// what its writer should do.
-type Reason struct {
-	Code, Verdict, Means, Mend string
-}
-
-// Reasons are all reason codes.
-var Reasons = []Reason{
-	{"git-tracked", Skipped, "git tracks the file: it is repository content", "git rm --cached it, if it is a handoff"},
-	{"template", Skipped, "a template", ""},
-	{"dotfile", Skipped, "a hidden file", ""},
-	{"opted-out", Skipped, "a .no-memory-handoffs file stands in the inbox or above it", "remove that file to take part"},
-	{"git-unknown", Skipped, "git could not say what it tracks", "mend git there"},
-	{"unreadable", Skipped, "it, or its target, could not be read", "mend what keeps it from being read"},
-	{"symlink", Rejected, "a symlink", "write a regular file"},
-	{"not-regular", Rejected, "not a regular file", "write a regular file"},
-	{"hard-linked", Rejected, "more than one name leads to the file", "write a file of its own"},
-	{"too-large", Rejected, "over 1 MiB", "split it"},
-	{"empty", Malformed, "nothing in it", "write the sections of the format"},
-	{"invalid-utf8", Malformed, "not valid UTF-8", "save it as UTF-8"},
-	{"control-character", Malformed, "a control character other than tab and line end", "remove it"},
-	{"tag-character", Malformed, "Unicode tag characters, which nobody sees", "remove them"},
-	{"bidi-control", Malformed, "controls of the writing direction, which hide text", "remove them"},
-	{"secret", Malformed, "something that looks like a credential", "take it out, and change the credential"},
-	{"unclosed-fence", Malformed, "a code fence that never ends", "close it"},
-	{"no-sections", Malformed, "none of the known sections", "write the sections of the format"},
-	{"duplicate-section", Malformed, "a known section twice", "keep one; use ### inside content"},
-	{"both-branches", Malformed, "fields of a card and of a document", "write two handoffs"},
-	{"already-ingested", Duplicate, "this very file was ingested before", ""},
-	{"same-card", Duplicate, "the card holds exactly this already", ""},
-	{"same-block", Duplicate, "the document holds this block already", ""},
-	{"archived-lesson", Duplicate, "the lesson was archived", ""},
-	{"promote-none", Review, "this source is not promoted by itself", "mem inbox accept"},
-	{"promote-cards", Review, "this source may only write cards", "mem inbox accept"},
-	{"unknown-action", Review, "no known Recommended memory action", "create-card, update-card or no-card"},
-	{"no-target", Review, "no target to write to", "name a Target card or a Target document"},
-	{"unsafe-target", Review, "a target that handoffs may not write", "a plain card name, TOOLS.md, USER.md, rules/NAME.md, or a .learnings file"},
-	{"target-unfit", Review, "the target is no regular UTF-8 file", "mend the target"},
-	{"no-content", Review, "no content", "fill in the suggested content"},
-	{"no-frontmatter", Review, "the card does not start with frontmatter", "start it with ---"},
-	{"unclosed-frontmatter", Review, "the card's frontmatter is not closed", "close it with ---"},
-	{"frontmatter-anchors", Review, "anchors, aliases, tags or merges in the frontmatter", "write it plainly"},
-	{"bad-frontmatter", Review, "frontmatter that is not YAML, or too much of it", "write plain keys"},
-	{"heading-in-document", Review, "a ## heading in document content", "use ### or deeper"},
-	{"card-exists", Review, "create-card on a card that is there", "update-card with its hash"},
-	{"card-missing", Review, "update-card on a card that is not there", "create-card"},
-	{"missing-hash", Review, "update-card without Expected card SHA256", "sha256sum the card you have read"},
-	{"bad-hash", Review, "Expected card SHA256 is not 64 hex digits", "sha256sum the card you have read"},
-	{"hash-conflict", Review, "the card changed since its writer read it", "read it again and merge"},
-	{"target-changed", Review, "the target changed while it was written", "read it again and merge"},
-	{"over-budget", Review, "the document would grow over its budget", "shorten the document first"},
-	{"near-duplicate", Review, "a card of the same topic says the same", "update that card"},
-	{"injection", Review, "text that looks like orders to an agent", "say it plainly"},
-	{"hidden-text", Review, "characters that nobody sees", "remove them"},
-	{"created", Applied, "a new card", ""},
-	{"updated", Applied, "a card replaced", ""},
-	{"appended", Applied, "added to a document", ""},
-}
-
-// Find returns a reason by its code.
-func Find(code string) (Reason, bool) {
-	i := slices.IndexFunc(Reasons, func(r Reason) bool { return r.Code == code })
-	if i < 0 {
-		return Reason{}, false
-	}
-	return Reasons[i], true
-}
 
 // Verdict is what happens to one handoff, and why.
 type Verdict struct {
@@ -530,62 +450,6 @@ func tripwires(content string, line int) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// Holds reports whether a document holds a block: whole lines, set off by
-// blank lines or the file's ends.
-func Holds(doc, block []byte) bool {
-	block = bytes.TrimRight(block, " \t\r\n")
-	if len(block) == 0 {
-		return false
-	}
-	for from := 0; ; {
-		i := bytes.Index(doc[from:], block)
-		if i < 0 {
-			return false
-		}
-		i += from
-		before, after := doc[:i], doc[i+len(block):]
-		if !inert(before) && (i == 0 || before[i-1] == '\n' && blankLine(lastLine(before[:i-1])) || i == 1) && blankEnd(after) {
-			return true
-		}
-		from = i + 1
-	}
-}
-
-// inert reports whether a place, by what stands before it, is inside a code
-// fence or a comment: what stands there is not said.
-func inert(before []byte) bool {
-	fence := ""
-	for l := range bytes.Lines(before) {
-		line := string(bytes.TrimRight(l, "\r\n"))
-		mark := fenceMark(line)
-		switch {
-		case fence == "":
-			fence = mark
-		case mark != "" && mark[0] == fence[0] && len(mark) >= len(fence) && strings.TrimSpace(line) == mark:
-			fence = ""
-		}
-	}
-	return fence != "" || bytes.LastIndex(before, []byte("<!--")) > bytes.LastIndex(before, []byte("-->"))
-}
-
-func lastLine(b []byte) []byte { return b[bytes.LastIndexByte(b, '\n')+1:] }
-
-func blankLine(b []byte) bool { return len(bytes.TrimSpace(b)) == 0 }
-
-// blankEnd reports whether a text begins with the end of its line and then a
-// blank line, or its own end.
-func blankEnd(b []byte) bool {
-	line, rest, ok := bytes.Cut(b, []byte("\n"))
-	if !blankLine(line) {
-		return false
-	}
-	if !ok || len(rest) == 0 {
-		return true
-	}
-	next, _, _ := bytes.Cut(rest, []byte("\n"))
-	return blankLine(next)
-}
-
 // file looks at a target once.
 func (b *Batch) file(name string) *file {
 	if f, ok := b.files[name]; ok {
@@ -648,87 +512,4 @@ func (b *Batch) change(name string, f *file) {
 	if f.blocks == nil && !f.updated {
 		b.order = append(b.order, name)
 	}
-}
-
-// index remembers a card by its topic and folded text.
-func (b *Batch) index(name string, text []byte) {
-	if b.cards == nil {
-		return // nobody has asked yet; it will be read with the others
-	}
-	if key := cardKey(string(text)); key != "" {
-		b.cards[key] = name
-	}
-}
-
-// twin finds a card of the same topic that says the same.
-func (b *Batch) twin(front frontmatter) string {
-	if b.cards == nil {
-		b.readCards()
-	}
-	if key := foldKey(front); key != "" {
-		return b.cards[key]
-	}
-	return ""
-}
-
-// readCards indexes every card once; a run costs as much as there are cards
-// and handoffs, not their product.
-func (b *Batch) readCards() {
-	b.cards = map[string]string{}
-	entries, err := fs.ReadDir(b.m, "memory/cards")
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		name := "memory/cards/" + e.Name()
-		if !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), ".md") {
-			continue
-		}
-		f, changed := b.files[name]
-		if changed && f.updated {
-			continue
-		}
-		if text, err := fs.ReadFile(b.m, name); err == nil && len(text) <= MaxSize {
-			if key := cardKey(string(text)); key != "" {
-				b.cards[key] = name
-			}
-		}
-	}
-	for name, f := range b.files {
-		if f.updated {
-			b.index(name, f.now)
-		}
-	}
-}
-
-func cardKey(text string) string {
-	front, _, err := readFrontmatter(text)
-	if err != nil {
-		return ""
-	}
-	return foldKey(front)
-}
-
-// foldKey is a card's topic and text, folded: case, white space and
-// punctuation do not count; digits and operators do. Cards without topic or
-// text are like no other.
-func foldKey(f frontmatter) string {
-	body := foldText(f.body)
-	topic := foldText(f.topic)
-	if body == "" || topic == "" {
-		return ""
-	}
-	return plan.Hash([]byte(topic + "\x00" + body))
-}
-
-func foldText(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case strings.ContainsRune("+-*/=<>%&|^~!", r):
-			return r
-		case unicode.IsSpace(r), unicode.IsPunct(r), r == '`':
-			return -1
-		}
-		return unicode.ToLower(r)
-	}, s)
 }
