@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -71,7 +72,7 @@ func (c *handoffNewCmd) Run(a *app) error {
 		}
 	}
 	text := n.Text()
-	v := a.wouldBe(text, "new.md")
+	v := a.wouldBe(text, "new.md", "all")
 	for _, p := range problems(text, v) {
 		a.warn("%s: %s", p.Code, p.Message)
 	}
@@ -232,15 +233,20 @@ func slug(s string) string {
 	return s
 }
 
-// wouldBe judges one handoff as the next ingest would, by itself.
-func (a *app) wouldBe(text []byte, name string) handoff.Verdict {
+// wouldBe judges one handoff as an ingest of it alone would.
+func (a *app) wouldBe(text []byte, name, promote string) handoff.Verdict {
+	return a.batch().Judge(handoff.Source{Name: name, Text: text, Promote: promote})
+}
+
+// batch judges handoffs as the next ingest would, one after the other.
+func (a *app) batch() *handoff.Batch {
 	m := a.ws.View()
 	b := handoff.NewBatch(m, a.ws.Rules, plan.Stamp(a.at), a.ws.Rules.Day(a.at))
 	if known, err := handoff.Ledger(m); err == nil {
 		b.Known = func(sum string) bool { return known[sum] }
 	}
 	b.Archived = archivedLesson(m, a)
-	return b.Judge(handoff.Source{Name: name, Text: text, Promote: "all"})
+	return b
 }
 
 // problems are a verdict's reason and what could be better.
@@ -273,7 +279,8 @@ func (c *handoffLintCmd) Run(a *app) error {
 		return err
 	}
 	var list []lintView
-	lint := func(name string, it inbox.Item) {
+	batch := a.batch()
+	lint := func(name, promote string, it inbox.Item) {
 		v := lintView{Path: name, Problems: []handoff.Problem{}}
 		switch {
 		case it.Err != nil:
@@ -284,14 +291,24 @@ func (c *handoffLintCmd) Run(a *app) error {
 			v.Verdict, v.Code = r.Verdict, r.Code
 			v.Problems = []handoff.Problem{{Code: r.Code, Warning: r.Verdict == handoff.Skipped, Message: r.Verdict + ": " + r.Means, Hint: r.Mend}}
 		default:
-			w := a.wouldBe(it.Text, filepath.Base(name))
+			w := batch.Judge(handoff.Source{Name: filepath.Base(name), Text: it.Text, Promote: promote})
 			v.Verdict, v.Code, v.Target, v.Problems = w.Verdict, w.Code, w.Target, append(v.Problems, problems(it.Text, w)...)
 		}
 		list = append(list, v)
 	}
 	if len(c.Files) == 0 {
-		if err := a.eachWaiting(func(b *inbox.Inbox, it inbox.Item) { lint(filepath.Join(b.Path, it.Name), it) }); err != nil {
+		// In the order in which ingest takes them: each in the light of the others.
+		var all []func()
+		var names []string
+		if err := a.eachWaiting(func(b *inbox.Inbox, it inbox.Item) {
+			names = append(names, it.Name)
+			dir, promote := b.Path, b.Promote
+			all = append(all, func() { lint(filepath.Join(dir, it.Name), promote, it) })
+		}); err != nil {
 			return err
+		}
+		for _, i := range order(names) {
+			all[i]()
 		}
 	}
 	for _, f := range c.Files {
@@ -301,10 +318,21 @@ func (c *handoffLintCmd) Run(a *app) error {
 		if err != nil {
 			return err
 		}
-		lint(f, it)
+		batch = a.batch()
+		lint(f, "all", it)
 	}
 	a.printLint(list)
 	return nil
+}
+
+// order is the order of names, as indexes.
+func order(names []string) []int {
+	out := make([]int, len(names))
+	for i := range out {
+		out[i] = i
+	}
+	slices.SortStableFunc(out, func(x, y int) int { return strings.Compare(names[x], names[y]) })
+	return out
 }
 
 func (a *app) printLint(list []lintView) {
@@ -414,7 +442,7 @@ func (c *handoffShowCmd) Run(a *app) error {
 			return
 		}
 		found = true
-		v := a.wouldBe(it.Text, it.Name)
+		v := a.wouldBe(it.Text, it.Name, b.Promote)
 		a.say("%s  %s", handoff.ID(it.Text), filepath.Join(b.Path, it.Name))
 		a.say("ingest: %s %s", v.Verdict, v.Target)
 		if v.Reason != "" && v.Verdict != handoff.Applied {
@@ -451,7 +479,11 @@ func (a *app) landed(id string) error {
 			to = h.Draft
 		}
 		a.say("  %s (%s) → %s", h.Verdict, h.Code, to)
-		a.say("  receipt %s", h.TxID)
+		if h.TxID != "" {
+			a.say("  receipt %s", h.TxID)
+		} else {
+			a.say("  %s", h.Reason)
+		}
 	}
 	a.object(map[string]any{"outcome": "ok", "handoffs": hits})
 	return nil

@@ -38,6 +38,42 @@ type receiptsListCmd struct {
 	Handoff string `placeholder:"NAME|SHA" help:"What became of a handoff: the beginning of its name or hash."`
 }
 
+// runsOf finds what the records of runs say of handoffs that did not land:
+// malformed, rejected, duplicate.
+func (a *app) runsOf(id string) ([]handoffView, error) {
+	hits := []handoffView{}
+	var bad error
+	err := eachMonth(a.ws.Disk, path.Join(journal.Root, "ingest/runs"), func(dir string, entries []fs.DirEntry) bool {
+		for _, e := range slices.Backward(entries) {
+			b, _, err := durable.ReadFile(a.ws.Disk, path.Join(dir, e.Name()), 0)
+			if err != nil {
+				bad = err
+				return false
+			}
+			var run struct {
+				Handoffs []handoffView `json:"handoffs"`
+			}
+			if err := json.Unmarshal(b, &run); err != nil {
+				a.warn("%s/%s: %v", dir, e.Name(), err)
+				continue
+			}
+			for _, h := range run.Handoffs {
+				if h.TxID == "" && names(h, id) {
+					hits = append(hits, h)
+				}
+			}
+		}
+		return true
+	})
+	return hits, errors.Join(err, bad)
+}
+
+// names reports whether an id means a handoff: the beginning of its hash, or
+// of its name.
+func names(h handoffView, id string) bool {
+	return id != "" && (strings.HasPrefix(h.SHA256, strings.ToLower(id)) || strings.HasPrefix(filepath.Base(h.Source), id))
+}
+
 // handoffReceipts finds what receipts say of a handoff, by the beginning of its
 // hash or its name; newest first.
 func (a *app) handoffReceipts(id string) ([]handoffView, error) {
@@ -45,7 +81,10 @@ func (a *app) handoffReceipts(id string) ([]handoffView, error) {
 	if err != nil {
 		return nil, err
 	}
-	hits := []handoffView{}
+	hits, err := a.runsOf(id)
+	if err != nil {
+		return nil, err
+	}
 	for _, tx := range ids {
 		b, _, err := durable.ReadFile(a.ws.Disk, journal.ReceiptPath(tx), 0)
 		if err != nil {
@@ -66,7 +105,7 @@ func (a *app) handoffReceipts(id string) ([]handoffView, error) {
 			continue
 		}
 		for _, h := range r.Facts.Handoffs {
-			if strings.HasPrefix(h.SHA256, strings.ToLower(id)) || strings.HasPrefix(filepath.Base(h.Source), id) {
+			if names(h, id) {
 				h.TxID = r.ID
 				for _, s := range r.Steps {
 					if s.Outcome == plan.Conflict && s.Path == h.Target && h.Verdict == handoff.Applied {

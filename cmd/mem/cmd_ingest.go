@@ -468,6 +468,10 @@ func (in *ingestion) keep(fields map[string]any, log, status string) {
 	if err == nil {
 		err = a.ws.Record("ingest", "ingest/latest.json", append(b, '\n'))
 	}
+	if err == nil && status != "empty" {
+		// What landed is in a receipt; what did not is told here, and later.
+		err = a.ws.Record("ingest", "ingest/runs/"+a.at.UTC().Format("2006/01/")+plan.Stamp(a.at)+".json", append(b, '\n'))
+	}
 	if err == nil {
 		err = a.ws.Record("ingest", "ingest/latest.log", []byte(log))
 	}
