@@ -47,7 +47,7 @@ var rules = []rule{
 	{"npm-token", []string{"npm_"}, `\bnpm_[A-Za-z0-9]{36}\b`, 3},
 	{"jwt", []string{"eyJ"}, `\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}`, 3},
 	{"url-password", []string{"://"}, `\b[a-z][a-z0-9+.-]*://[^\s/:@]{1,100}:([^\s/@]{6,200})@`, 2.5},
-	{"bearer-token", []string{"earer "}, `\b[Bb]earer\s+([A-Za-z0-9._~+/-]{24,}=*)`, 3.5},
+	{"bearer-token", []string{"earer "}, `\b[Bb]earer\s{1,20}([A-Za-z0-9._~+/-]{24,}=*)`, 3.5},
 	{"assigned-secret", []string{"pass", "secret", "token", "api_key", "apikey", "api-key"}, `(?i)\b[a-z0-9_.-]*(?:password|passwd|secret|token|api[_-]?key)["'*\x60]*\s*[:=|]\s*["'*\x60]*([A-Za-z0-9+/_.~!@#$%^&-]{8,})`, 3},
 }
 

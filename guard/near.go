@@ -33,7 +33,7 @@ func suspicious(text []byte) bool {
 		for to < len(text) && tokenByte[text[to]] {
 			to++
 		}
-		if to-from >= tokenRun && prefixed(text[from:to]) {
+		if to-from >= tokenRun && (prefixed(text[from:to]) || bytes.HasSuffix(bytes.TrimSpace(text[max(0, from-40):from]), []byte("earer"))) {
 			return true
 		}
 		i += max(0, to-8-i) / window * window
@@ -50,12 +50,12 @@ func suspicious(text []byte) bool {
 			}
 		}
 	}
-	return bytes.Contains(text, []byte("PRIVATE KEY")) || bytes.Contains(text, []byte("earer "))
+	return bytes.Contains(text, []byte("PRIVATE KEY"))
 }
 
 var tokenByte = func() (t [256]bool) {
 	for c := range t {
-		t[c] = c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '-' || c == '.' || c == '/'
+		t[c] = c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '-' || c == '.' || c == '/' || c == '+' || c == '~'
 	}
 	return t
 }()
