@@ -47,7 +47,7 @@ func Lessons(m fs.FS, rules tiers.Rules, now time.Time, olderThan int, legacy bo
 	a := newArchiver(m)
 	for _, e := range entries {
 		name := path.Join(rules.Scratch.Dir, e.Name())
-		if e.IsDir() || !strings.HasSuffix(e.Name(), ".md") || e.Name() == "README.md" || e.Name() == "TEMPLATE.md" {
+		if e.IsDir() || !strings.HasSuffix(e.Name(), ".md") || tiers.NotMemory(e.Name()) {
 			continue
 		}
 		if !e.Type().IsRegular() {

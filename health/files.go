@@ -82,7 +82,7 @@ func (p *pass) visit(i int, v *walk.File) {
 			f.tier = tiers.COLD
 			f.add("cold.names", 0, "is dated in the future")
 		}
-	} else if f.dir == path.Dir(p.rules.Note) && f.tier != tiers.WARM && f.tier != tiers.HOT && f.tier != tiers.BUFFER && !notMemory(v.Base) {
+	} else if f.dir == path.Dir(p.rules.Note) && f.tier != tiers.WARM && f.tier != tiers.HOT && f.tier != tiers.BUFFER && !tiers.NotMemory(v.Base) {
 		f.tier = tiers.COLD
 		f.add("cold.names", 0, "is not named by a day")
 	}
@@ -127,8 +127,6 @@ func oddName(base string) bool {
 	}
 	return false
 }
-
-func notMemory(base string) bool { return base == "README.md" || base == "TEMPLATE.md" }
 
 // check looks into a file.
 func (f *file) check() {
@@ -392,7 +390,7 @@ func (f *file) scratch() {
 	for _, l := range entry.ParseLessons(f.body) {
 		text := entry.Fold(l.Summary)
 		if len(strings.Fields(text)) < 3 {
-			continue // "test", "TODO": says too little to be the same
+			continue // "test", "later": says too little to be the same
 		}
 		if ref < 0 {
 			f.w.refs = append(f.w.refs, f.path)

@@ -217,7 +217,7 @@ func (b *Inbox) Archive(it Item, folder, id string, private bool) (string, error
 				return "", err
 			}
 			b.touched(".")
-			return filepath.Join(b.Path, filepath.FromSlash(to)), disk.Remove(it.Name)
+			return filepath.Join(b.Path, filepath.FromSlash(to)), b.takeAway(disk, it)
 		}
 	}
 }
@@ -228,7 +228,7 @@ func (b *Inbox) movePrivately(disk durable.FS, it Item, to string) error {
 	old, _, err := durable.ReadFile(disk, to, 0)
 	switch {
 	case err == nil && bytes.Equal(old, it.Text):
-		return disk.Remove(it.Name)
+		return b.takeAway(disk, it)
 	case err == nil || !errors.Is(err, fs.ErrNotExist):
 		return fs.ErrExist
 	}
@@ -244,6 +244,15 @@ func (b *Inbox) movePrivately(disk durable.FS, it Item, to string) error {
 	}
 	if err := disk.SyncDir(filepath.ToSlash(filepath.Dir(to))); err != nil {
 		return err
+	}
+	return b.takeAway(disk, it)
+}
+
+// takeAway removes an item whose text stands elsewhere, unless somebody has
+// written to it, or saved over it, since it was read.
+func (b *Inbox) takeAway(disk durable.FS, it Item) error {
+	if !b.Still(it) {
+		return ErrChanged
 	}
 	return disk.Remove(it.Name)
 }

@@ -187,6 +187,10 @@ func (r Rules) Enter(dir string) bool {
 	return strings.Contains(dir, "/") || r.Top(dir)
 }
 
+// NotMemory reports whether a base name is no memory file's, whatever directory
+// it stands in.
+func NotMemory(base string) bool { return slices.Contains(rules.NotMemory, base) }
+
 // In returns TierOf for the files of one directory: the patterns are matched
 // against the directory once. tagged reports whether a file carries tags.
 func (r Rules) In(dir string) func(base string) (t Tier, tagged bool) {
@@ -215,7 +219,7 @@ func (r Rules) In(dir string) func(base string) (t Tier, tagged bool) {
 		split(carries, p)
 	}
 	return func(base string) (tier Tier, tagged bool) {
-		if !strings.HasSuffix(base, ".md") || slices.Contains(rules.NotMemory, base) {
+		if !strings.HasSuffix(base, ".md") || NotMemory(base) {
 			return "", false
 		}
 		for _, f := range fits {
