@@ -8,6 +8,9 @@ import (
 	"github.com/tieredmem/mem/plan"
 )
 
+// Continue takes over what a batch before has read of the cards.
+func (b *Batch) Continue(before *Batch) { b.cards = before.cards }
+
 // index remembers a card by its topic and folded text.
 func (b *Batch) index(name string, text []byte) {
 	if b.cards == nil {

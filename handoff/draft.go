@@ -26,6 +26,7 @@ type Draft struct {
 	// Quarantined is where the text is, where that is not Path.
 	Quarantined string
 	Handoff     bool // the text is a handoff; otherwise it is the target's text
+	Lost        bool // it was quarantined, and is not there any more
 }
 
 var draftName0 = sync.OnceValue(func() *regexp.Regexp {
@@ -89,6 +90,8 @@ func (d *Draft) read(m fs.FS, b []byte) {
 	if q, err := fs.ReadFile(m, kept); err == nil {
 		d.Quarantined = kept
 		_, d.Text, _ = bytes.Cut(q, []byte("\n"))
+	} else if bytes.HasPrefix(rest, []byte(stub)) {
+		d.Text, d.Lost = nil, true
 	}
 }
 
@@ -96,14 +99,17 @@ func (d *Draft) read(m fs.FS, b []byte) {
 // wanted to, or merged text in its stead, and the draft to the trash.
 func Accept(m fs.FS, rules tiers.Rules, d Draft, merged []byte) (plan.Plan, error) {
 	target, content, whole, ok := d.Target, d.Text, true, true
-	if d.Handoff {
+	if d.Lost && merged == nil {
+		return plan.Plan{}, errors.New("its text is no longer in quarantine")
+	}
+	if d.Handoff && !d.Lost {
 		target, content, whole, ok = Landing(d.Text)
 		docs := Batch{rules: rules}
 		if ok && !docs.allowed(target) && path.Dir(target) != "memory/cards" {
 			return plan.Plan{}, fmt.Errorf("%q is no document that handoffs may write", target)
 		}
 	}
-	if d.Handoff && !ok && merged == nil || target == "" {
+	if !ok && merged == nil || target == "" {
 		return plan.Plan{}, errors.New("it names no target to write")
 	}
 	if merged != nil {
@@ -130,7 +136,7 @@ func Accept(m fs.FS, rules tiers.Rules, d Draft, merged []byte) (plan.Plan, erro
 	s := plan.Step{Path: target, Before: plan.StateOf(old)}
 	switch {
 	case !whole:
-		s.Kind, s.Place, s.Text = plan.Append, entry.AtEnd, content
+		s.Kind, s.Place, s.Text = plan.Append, entry.AtEnd, InLines(content, old)
 	case old == nil:
 		s.Kind, s.Content = plan.Create, content
 	default:
@@ -141,6 +147,11 @@ func Accept(m fs.FS, rules tiers.Rules, d Draft, merged []byte) (plan.Plan, erro
 		p.Steps = append(p.Steps, s)
 	}
 	return away(m, p, d)
+}
+
+// InLines is a block with the line ends of the document that it goes to.
+func InLines(block, doc []byte) []byte {
+	return blockText(strings.TrimRight(string(block), "\r\n"), doc)
 }
 
 // writable reports whether a path that a draft names is one of the workspace's,

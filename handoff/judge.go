@@ -167,6 +167,14 @@ func (f *file) holds(block []byte) bool {
 	return f.lines[string(bytes.TrimSpace(first))] && (Holds(f.orig, block) || Holds(f.blocks, block))
 }
 
+// content is the document whose line ends count.
+func (f *file) content() []byte {
+	if len(f.orig) > 0 {
+		return f.orig
+	}
+	return f.blocks
+}
+
 func (f *file) addLines(b []byte) {
 	for l := range bytes.Lines(b) {
 		f.lines[string(bytes.TrimSpace(l))] = true
@@ -175,7 +183,7 @@ func (f *file) addLines(b []byte) {
 
 func (f *file) add(block []byte) {
 	if len(f.blocks) > 0 {
-		f.blocks = append(f.blocks, '\n')
+		f.blocks = append(f.blocks, entry.EOL(block)...)
 	}
 	f.blocks = append(f.blocks, block...)
 	f.addLines(block)
@@ -290,7 +298,7 @@ func (b *Batch) card(h Handoff, update bool) Verdict {
 	if f.err != nil {
 		return targeted(verdict("target-unfit", sec.Line, "%s: %v", target, f.err), target)
 	}
-	text := []byte(strings.TrimRight(content, " \t\r\n") + "\n")
+	text := cardText(content)
 	if f.now != nil && bytes.Equal(f.now, text) {
 		return targeted(verdict("same-card", 0, ""), target)
 	}
@@ -312,6 +320,26 @@ func (b *Batch) card(h Handoff, update bool) Verdict {
 	return v
 }
 
+// cardText is a card as it is stored: the content, ended by one line end of
+// its own kind.
+func cardText(content string) []byte {
+	return []byte(strings.TrimRight(content, " \t\r\n") + entry.EOL([]byte(content)))
+}
+
+// blockText is a block as it is added to a document: with the line ends that
+// the document has, if it is there, else its own.
+func blockText(block string, doc []byte) []byte {
+	eol := entry.EOL([]byte(block))
+	if len(doc) > 0 {
+		eol = entry.EOL(doc)
+	}
+	return append(bytes.ReplaceAll(unixLines([]byte(block)), []byte("\n"), []byte(eol)), eol...)
+}
+
+// unixLines is a text with LF for CRLF: how its lines end does not count where
+// texts are compared.
+func unixLines(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n")) }
+
 func targeted(v Verdict, target string) Verdict {
 	v.Target = target
 	return v
@@ -323,7 +351,7 @@ func (b *Batch) create(f *file, target string, front frontmatter) Verdict {
 	if f.now != nil {
 		return verdict("card-exists", 0, "%s is there already", target)
 	}
-	if twin := b.twin(front); twin != "" {
+	if twin := b.twin(front); twin != "" && twin != target {
 		return verdict("near-duplicate", 0, "%s has the same topic and text", twin)
 	}
 	return verdict("created", 0, "")
@@ -373,7 +401,7 @@ func (b *Batch) document(h Handoff) Verdict {
 	if f.err != nil {
 		return targeted(verdict("target-unfit", sec.Line, "%s: %v", name, f.err), name)
 	}
-	text := []byte(block + "\n")
+	text := blockText(block, f.content())
 	if f.holds(text) {
 		return targeted(verdict("same-block", 0, ""), name)
 	}
@@ -391,7 +419,7 @@ func (b *Batch) document(h Handoff) Verdict {
 	v := targeted(verdict("appended", 0, ""), name)
 	v.Before, v.Added, v.Offset = f.hash(), text, len(f.blocks)
 	if v.Offset > 0 {
-		v.Offset++ // a blank line
+		v.Offset += len(entry.EOL(text)) // a blank line
 	}
 	b.change(name, f)
 	f.add(text)

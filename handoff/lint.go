@@ -113,10 +113,10 @@ func (n New) Text() []byte {
 func Landing(text []byte) (target string, content []byte, whole, ok bool) {
 	h := Parse(text)
 	if name, one := h.Field(Card); name != "" && one && safeName(name) && h.Get(Content) != "" {
-		return "memory/cards/" + name, []byte(strings.TrimRight(peel(h.Get(Content)), " \t\r\n") + "\n"), true, true
+		return "memory/cards/" + name, cardText(peel(h.Get(Content))), true, true
 	}
 	if name, one := h.Field(Document); name != "" && one && h.Get(Block) != "" {
-		return name, []byte(h.Get(Block) + "\n"), false, true
+		return name, blockText(h.Get(Block), nil), false, true
 	}
 	return "", nil, false, false
 }

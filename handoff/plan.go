@@ -26,10 +26,14 @@ func (b *Batch) draft(s Source, sum string, v *Verdict) {
 	if v.Hostile {
 		kept := path.Join(Quarantine, base)
 		b.extra = append(b.extra, plan.Step{Kind: plan.Create, Path: kept, Before: plan.StateOf(nil), Content: text, Reason: v.Code})
-		text = []byte(head + "\nA handoff waits for a person in quarantine: mem inbox show " + sum[:12] + "\n")
+		text = []byte(head + stub + sum[:12] + "\n")
 	}
 	b.extra = append(b.extra, plan.Step{Kind: plan.Create, Path: v.Draft, Before: plan.StateOf(nil), Content: text, Reason: v.Code})
 }
+
+// stub is what stands in the review inbox for what is in quarantine, before
+// the id.
+const stub = "\nA handoff waits for a person in quarantine: mem inbox show "
 
 // draftName is a handoff's name as part of another: plain, and not too long.
 func draftName(s string) string {

@@ -7,6 +7,7 @@
 package inbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -62,6 +63,8 @@ type Inbox struct {
 	tracked func(string) (map[string]bool, error)
 	open    func(string) (durable.FS, error)
 	dirty   []string // directories to be made durable
+
+	processed map[string][]string // what is in processed/, by the hash in its name
 }
 
 // Find lists the inboxes, each once, sorted by path. Trouble is what could not
@@ -72,12 +75,21 @@ func Find(c Config) (boxes []Inbox, trouble []string) {
 	for _, dir := range c.Declared {
 		f.add(Inbox{Path: dir, Promote: "all", Declared: true}, false)
 	}
-	for _, r := range c.Roots {
+	// Where sources overlap the nearest root says what may be promoted, and of
+	// two that say otherwise about the same root the narrower.
+	roots := slices.Clone(c.Roots)
+	slices.SortStableFunc(roots, func(a, b Root) int {
+		return cmp.Or(len(b.Dir)-len(a.Dir), narrow(a.Promote)-narrow(b.Promote))
+	})
+	for _, r := range roots {
 		f.search(r)
 	}
 	slices.SortFunc(f.out, func(a, b Inbox) int { return strings.Compare(a.Path, b.Path) })
 	return f.out, f.trouble
 }
+
+// narrow ranks how much may be promoted.
+func narrow(promote string) int { return slices.Index([]string{"none", "cards", "all"}, promote) }
 
 type finder struct {
 	c       Config

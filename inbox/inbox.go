@@ -16,10 +16,12 @@ import (
 // Item is one thing in an inbox.
 type Item struct {
 	Name string
-	Text []byte
+	Text []byte // after Load
 	Code string // why it is not read: a reason code of package handoff; "" where it was
 	Why  string
 	Err  error // it could not be read; it stays, and is told
+	// Withheld says that the name itself must not be repeated.
+	Withheld bool
 
 	info durable.Info
 }
@@ -29,9 +31,9 @@ func On(path, promote string, disk durable.FS) Inbox {
 	return Inbox{Path: path, Promote: promote, disk: disk}
 }
 
-// List reads an inbox: every entry that is not a directory, in the order of
-// their names. limit is the largest handoff, in bytes.
-func (b *Inbox) List(limit int64) ([]Item, error) {
+// List names what is in an inbox, in the order of their names: files that
+// could be handoffs, and what stands where one could. Nothing is read yet.
+func (b *Inbox) List() ([]Item, error) {
 	disk, err := b.Disk()
 	if err != nil {
 		return nil, err
@@ -41,7 +43,8 @@ func (b *Inbox) List(limit int64) ([]Item, error) {
 		return nil, err
 	}
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
-		return e.IsDir() || !strings.HasSuffix(e.Name(), ".md") && e.Type().IsRegular()
+		folder := e.Name() == "processed" || e.Name() == "malformed"
+		return folder || !isMarkdown(e.Name()) && (e.IsDir() || e.Type().IsRegular())
 	})
 	if len(entries) == 0 {
 		return nil, nil
@@ -63,15 +66,28 @@ func (b *Inbox) List(limit int64) ([]Item, error) {
 			it.Code, it.Why = "git-unknown", terr.Error()
 		case tracked[it.Name]:
 			it.Code = "git-tracked"
-		default:
-			b.read(disk, &it, limit)
-		}
-		if errors.Is(it.Err, fs.ErrNotExist) {
-			continue // another run has taken it since it was listed
 		}
 		out = append(out, it)
 	}
 	return out, nil
+}
+
+// isMarkdown reports whether a name is one of a handoff.
+func isMarkdown(name string) bool { return strings.EqualFold(filepath.Ext(name), ".md") }
+
+// Load reads an item that List named, of at most limit bytes. there is false
+// if another run has taken it since.
+func (b *Inbox) Load(it *Item, limit int64) (there bool) {
+	if it.Code != "" {
+		return true
+	}
+	disk, err := b.Disk()
+	if err != nil {
+		it.Err = err
+		return true
+	}
+	b.read(disk, it, limit)
+	return !errors.Is(it.Err, fs.ErrNotExist)
 }
 
 // Read reads one entry, whatever git says of it.
@@ -170,7 +186,7 @@ func (b *Inbox) Archive(it Item, folder, id string, private bool) (string, error
 		}
 		return "", ErrChanged
 	}
-	if there, err := durable.Exists(disk, folder); err != nil {
+	if there, err := plainFolder(disk, folder); err != nil {
 		return "", err
 	} else if !there {
 		// Making it syncs the inbox: what was moved out of it goes first.
@@ -181,12 +197,9 @@ func (b *Inbox) Archive(it Item, folder, id string, private bool) (string, error
 			return "", err
 		}
 	}
-	stem := strings.TrimSuffix(it.Name, ".md")
-	if id != "" && !strings.HasSuffix(stem, "--"+id) {
-		if len(stem) > 200 {
-			stem = strings.ToValidUTF8(stem[:200], "")
-		}
-		stem += "--" + id
+	stem := archived(it.Name, id)
+	if it.Withheld {
+		stem = archived("withheld", id)
 	}
 	for n := 1; ; n++ {
 		to := folder + "/" + stem + ".md"
@@ -220,6 +233,71 @@ func (b *Inbox) Archive(it Item, folder, id string, private bool) (string, error
 			return filepath.Join(b.Path, filepath.FromSlash(to)), b.takeAway(disk, it)
 		}
 	}
+}
+
+// plainFolder reports whether a folder beside the inbox is there. A symlink is
+// not followed: it may lead anywhere in the inbox, into the inbox itself too.
+func plainFolder(disk durable.FS, folder string) (bool, error) {
+	info, err := disk.Lstat(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil && !info.Mode.IsDir() {
+		err = &fs.PathError{Op: "move to", Path: folder, Err: durable.ErrInTheWay}
+	}
+	return err == nil, err
+}
+
+// archived is an item's name without ".md" in a folder beside the inbox.
+func archived(name, id string) string {
+	stem := name
+	if isMarkdown(name) {
+		stem = name[:len(name)-len(".md")]
+	}
+	if id == "" || strings.HasSuffix(stem, "--"+id) {
+		return stem
+	}
+	if len(stem) > 200 {
+		stem = strings.ToValidUTF8(stem[:200], "")
+	}
+	return stem + "--" + id
+}
+
+// Processed reports whether a text was moved to processed/ before, by the hash
+// in the names there. It is what is left to go by where the ledger is lost.
+func (b *Inbox) Processed(id string, text []byte) bool {
+	disk, err := b.Disk()
+	if err != nil {
+		return false
+	}
+	if b.processed == nil {
+		b.processed = map[string][]string{}
+		if plain, err := plainFolder(disk, "processed"); err != nil || !plain {
+			return false
+		}
+		entries, err := disk.ReadDir("processed")
+		if err != nil {
+			return false
+		}
+		for _, e := range entries {
+			if _, tail, ok := cutLast(strings.TrimSuffix(e.Name(), ".md"), "--"); ok && len(tail) >= 12 && e.Type().IsRegular() {
+				b.processed[tail[:12]] = append(b.processed[tail[:12]], "processed/"+e.Name())
+			}
+		}
+	}
+	for _, name := range b.processed[id] {
+		if old, _, err := durable.ReadFile(disk, name, int64(len(text))); err == nil && bytes.Equal(old, text) {
+			return true
+		}
+	}
+	return false
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
 }
 
 // movePrivately moves a text into a file that only its owner can read. A crash
@@ -264,10 +342,10 @@ func (b *Inbox) Folder(folder string, read func(name string, open func() ([]byte
 	if err != nil {
 		return err
 	}
-	entries, err := disk.ReadDir(folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if plain, err := plainFolder(disk, folder); err != nil || !plain {
+		return err
 	}
+	entries, err := disk.ReadDir(folder)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -294,26 +296,54 @@ func (w *Workspace) Record(who, name string, b []byte) error {
 	})
 }
 
+// Records replaces several of the engine's own small files, each whole or not
+// at all. A power cut may bring back the records of the run before: only what
+// people are told may depend on them.
+func (w *Workspace) Records(who string, files map[string][]byte) error {
+	return w.locked(who, func() error {
+		names := slices.Sorted(maps.Keys(files))
+		for _, name := range names {
+			full := path.Join(journal.Root, name)
+			if err := durable.MkdirAll(w.Disk, path.Dir(full), 0o700); err != nil {
+				return err
+			}
+			if err := w.Disk.Remove(full + ".tmp"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			if _, err := durable.WriteNew(w.Disk, full+".tmp", files[name], 0o600, ""); err != nil {
+				return err
+			}
+			if err := w.Disk.Rename(full+".tmp", full); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // Keep puts a text that comes from outside the workspace into the trash, for
-// somebody to bring back.
+// somebody to bring back. The same text, kept twice on one day, is there once.
 func (w *Workspace) Keep(who string, b []byte) error {
 	return w.locked(who, func() error {
-		id := plan.NewID(plan.Plan{Command: who, At: w.At}, plan.Hash(b))
+		id := plan.NewID(plan.Plan{Command: who, At: w.At.UTC().Truncate(24 * time.Hour)}, plan.Hash(b))
 		dir := plan.TrashDir(journal.Root, w.At)
 		if err := durable.MkdirAll(w.Disk, dir, 0o700); err != nil {
 			return err
 		}
 		name := plan.TrashName(journal.Root, id, w.At, 0, plan.StateOf(b))
-		if there, err := durable.Exists(w.Disk, name); err != nil || there {
+		if there, err := durable.Exists(w.Disk, name); err != nil {
+			return err
+		} else if there {
+			return w.Disk.SyncDir(dir) // it may be there since a kill, and not be durable
+		}
+		tmp := path.Join(journal.Root, "kept.tmp") // not in the trash, where a name is its content's hash
+		if err := w.Disk.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if err := w.Disk.Remove(name + ".tmp"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if _, err := durable.WriteNew(w.Disk, tmp, b, 0o600, ""); err != nil {
 			return err
 		}
-		if _, err := durable.WriteNew(w.Disk, name+".tmp", b, 0o600, ""); err != nil {
-			return err
-		}
-		if err := w.Disk.Rename(name+".tmp", name); err != nil {
+		if err := w.Disk.Rename(tmp, name); err != nil {
 			return err
 		}
 		return w.Disk.SyncDir(dir)

@@ -13,6 +13,7 @@ import (
 	"github.com/tieredmem/mem/inbox"
 	"github.com/tieredmem/mem/schedule"
 	"github.com/tieredmem/mem/tiers"
+	"github.com/tieredmem/mem/workspace"
 )
 
 type handoffDoctorCmd struct{}
@@ -94,12 +95,15 @@ func (a *app) examine(b *inbox.Inbox) boxView {
 	if b.Problem != "" {
 		return v
 	}
-	items, err := b.List(handoff.MaxSize)
+	items, err := b.List()
 	if err != nil {
 		v.Problem = "unreadable"
 		return v
 	}
 	for _, it := range items {
+		if !b.Load(&it, handoff.MaxSize) {
+			continue
+		}
 		if r, ok := handoff.Find(it.Code); ok && r.Verdict == handoff.Skipped {
 			continue
 		}
@@ -192,34 +196,28 @@ func (c *handoffPruneCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	boxes, _ := a.inboxes()
+	boxes, trouble := a.inboxes()
+	for _, t := range trouble {
+		a.warn("%s", t)
+	}
 	n := 0
 	for i := range boxes {
 		b := &boxes[i]
 		if b.Problem != "" {
 			continue
 		}
-		err := b.Folder("processed", func(name string, open func() ([]byte, error)) error {
-			if a.ageOf(name, time.Time{}) <= limit {
-				return nil
+		old := func(name string) bool { return a.ageOf(name, time.Time{}) > limit }
+		if a.DryRun {
+			old = func(name string) bool {
+				if a.ageOf(name, time.Time{}) > limit {
+					n++
+					a.say("[dry-run] put %s away", filepath.Join(b.Path, "processed", name))
+				}
+				return false
 			}
-			n++
-			if a.DryRun {
-				a.say("[dry-run] put %s away", filepath.Join(b.Path, "processed", name))
-				return nil
-			}
-			text, err := open()
-			if err != nil {
-				return err
-			}
-			if err := ws.Keep("handoff prune", bytes.Clone(text)); err != nil {
-				return err
-			}
-			return b.Remove("processed", name)
-		})
-		if err == nil {
-			err = b.Sync()
 		}
+		put, err := pruneProcessed(ws, b, old)
+		n += put
 		if err != nil {
 			a.warn("inbox %s: %v", b.Path, err)
 			a.code = exitFailed
@@ -229,4 +227,25 @@ func (c *handoffPruneCmd) Run(a *app) error {
 	a.say("put %s away", plural(n, "processed handoff"))
 	a.object(map[string]any{"outcome": "pruned", "removed": n})
 	return nil
+}
+
+// pruneProcessed brings processed handoffs that are old to the trash: each is
+// kept there, durably, before it goes. A crash between leaves both, and the
+// next run finds it kept.
+func pruneProcessed(ws *workspace.Workspace, b *inbox.Inbox, old func(name string) bool) (n int, err error) {
+	err = b.Folder("processed", func(name string, open func() ([]byte, error)) error {
+		if !old(name) {
+			return nil
+		}
+		text, err := open()
+		if err != nil {
+			return err
+		}
+		if err := ws.Keep("handoff prune", bytes.Clone(text)); err != nil {
+			return err
+		}
+		n++
+		return b.Remove("processed", name)
+	})
+	return n, errors.Join(err, b.Sync())
 }

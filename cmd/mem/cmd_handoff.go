@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -72,7 +73,10 @@ func (c *handoffNewCmd) Run(a *app) error {
 		}
 	}
 	text := n.Text()
-	v := a.wouldBe(text, "new.md", "all")
+	v, err := a.wouldBe(&inbox.Inbox{Promote: "all"}, inbox.Item{Name: "new.md", Text: text})
+	if err != nil {
+		return err
+	}
 	for _, p := range problems(text, v) {
 		a.warn("%s: %s", p.Code, p.Message)
 	}
@@ -234,19 +238,12 @@ func slug(s string) string {
 }
 
 // wouldBe judges one handoff as an ingest of it alone would.
-func (a *app) wouldBe(text []byte, name, promote string) handoff.Verdict {
-	return a.batch().Judge(handoff.Source{Name: name, Text: text, Promote: promote})
-}
-
-// batch judges handoffs as the next ingest would, one after the other.
-func (a *app) batch() *handoff.Batch {
-	m := a.ws.View()
-	b := handoff.NewBatch(m, a.ws.Rules, plan.Stamp(a.at), a.ws.Rules.Day(a.at))
-	if known, err := handoff.Ledger(m); err == nil {
-		b.Known = func(sum string) bool { return known[sum] }
+func (a *app) wouldBe(box *inbox.Inbox, it inbox.Item) (handoff.Verdict, error) {
+	b, err := a.bench(a.ws.View())
+	if err != nil {
+		return handoff.Verdict{}, err
 	}
-	b.Archived = archivedLesson(m, a)
-	return b
+	return b.judge(queued{box: box, item: it}), nil
 }
 
 // problems are a verdict's reason and what could be better.
@@ -279,8 +276,12 @@ func (c *handoffLintCmd) Run(a *app) error {
 		return err
 	}
 	var list []lintView
-	batch := a.batch()
-	lint := func(name, promote string, it inbox.Item) {
+	b, err := a.bench(a.ws.View())
+	if err != nil {
+		return err
+	}
+	lint := func(box *inbox.Inbox, it inbox.Item) {
+		name := filepath.Join(box.Path, it.Name)
 		v := lintView{Path: name, Problems: []handoff.Problem{}}
 		switch {
 		case it.Err != nil:
@@ -291,7 +292,7 @@ func (c *handoffLintCmd) Run(a *app) error {
 			v.Verdict, v.Code = r.Verdict, r.Code
 			v.Problems = []handoff.Problem{{Code: r.Code, Warning: r.Verdict == handoff.Skipped, Message: r.Verdict + ": " + r.Means, Hint: r.Mend}}
 		default:
-			w := batch.Judge(handoff.Source{Name: filepath.Base(name), Text: it.Text, Promote: promote})
+			w := b.judge(queued{box: box, item: it})
 			v.Verdict, v.Code, v.Target, v.Problems = w.Verdict, w.Code, w.Target, append(v.Problems, problems(it.Text, w)...)
 		}
 		list = append(list, v)
@@ -302,8 +303,7 @@ func (c *handoffLintCmd) Run(a *app) error {
 		var names []string
 		if err := a.eachWaiting(func(b *inbox.Inbox, it inbox.Item) {
 			names = append(names, it.Name)
-			dir, promote := b.Path, b.Promote
-			all = append(all, func() { lint(filepath.Join(dir, it.Name), promote, it) })
+			all = append(all, func() { lint(b, it) })
 		}); err != nil {
 			return err
 		}
@@ -312,14 +312,16 @@ func (c *handoffLintCmd) Run(a *app) error {
 		}
 	}
 	for _, f := range c.Files {
-		box := inbox.Inbox{Path: filepath.Dir(f)}
+		box := &inbox.Inbox{Path: filepath.Dir(f), Promote: "all"}
 		it, err := box.Read(filepath.Base(f), handoff.MaxSize)
-		box.Close()
 		if err != nil {
 			return err
 		}
-		batch = a.batch()
-		lint(f, "all", it)
+		if b, err = a.bench(a.ws.View()); err != nil {
+			return err
+		}
+		lint(box, it)
+		box.Close()
 	}
 	a.printLint(list)
 	return nil
@@ -379,14 +381,16 @@ func (a *app) eachWaiting(f func(*inbox.Inbox, inbox.Item)) error {
 			a.warn("inbox %s: %s", b.Path, b.Detail)
 			continue
 		}
-		items, err := b.List(handoff.MaxSize)
+		items, err := b.List()
 		if err != nil {
 			a.warn("inbox %s: %v", b.Path, err)
 			a.code = exitFailed
 			continue
 		}
 		for _, it := range items {
-			f(b, it)
+			if b.Load(&it, handoff.MaxSize) {
+				f(b, it)
+			}
 		}
 		b.Close()
 	}
@@ -437,12 +441,16 @@ func (c *handoffShowCmd) Run(a *app) error {
 		return err
 	}
 	found := false
+	var failed error
 	err := a.eachWaiting(func(b *inbox.Inbox, it inbox.Item) {
 		if found || it.Text == nil || !strings.HasPrefix(handoff.ID(it.Text), strings.ToLower(c.ID)) && !strings.HasPrefix(it.Name, c.ID) {
 			return
 		}
 		found = true
-		v := a.wouldBe(it.Text, it.Name, b.Promote)
+		var v handoff.Verdict
+		if v, failed = a.wouldBe(b, it); failed != nil {
+			return
+		}
 		a.say("%s  %s", handoff.ID(it.Text), filepath.Join(b.Path, it.Name))
 		a.say("ingest: %s %s", v.Verdict, v.Target)
 		if v.Reason != "" && v.Verdict != handoff.Applied {
@@ -457,7 +465,7 @@ func (c *handoffShowCmd) Run(a *app) error {
 		}
 		a.object(map[string]any{"outcome": "waiting", "id": handoff.ID(it.Text), "path": filepath.Join(b.Path, it.Name), "verdict": v.Verdict, "reason_code": v.Code, "target": v.Target, "text": text})
 	})
-	if err != nil || found {
+	if err = cmp.Or(err, failed); err != nil || found {
 		return err
 	}
 	return a.landed(c.ID)

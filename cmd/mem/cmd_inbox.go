@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"strings"
 	"text/tabwriter"
 
@@ -36,6 +37,7 @@ type draftView struct {
 	At          string `json:"at"`
 	Bytes       int    `json:"bytes"`
 	Quarantined bool   `json:"quarantined"`
+	Lost        bool   `json:"lost"` // it was, and is not there any more
 }
 
 func viewOf(d handoff.Draft) draftView {
@@ -43,7 +45,7 @@ func viewOf(d handoff.Draft) draftView {
 	if d.Handoff {
 		target, _, _, _ = handoff.Landing(d.Text)
 	}
-	return draftView{d.ID, d.Path, d.Reason, means(d.Reason), target, d.At, len(d.Text), d.Quarantined != ""}
+	return draftView{d.ID, d.Path, d.Reason, means(d.Reason), target, d.At, len(d.Text), d.Quarantined != "", d.Lost}
 }
 
 // means says what a reason code means, those of conflicts among them.
@@ -98,13 +100,21 @@ func (a *app) draft(id string) (handoff.Draft, error) {
 		return handoff.Draft{}, err
 	}
 	var hit []handoff.Draft
+	var fits []string
 	for _, d := range drafts {
+		if d.Path == id || path.Base(d.Path) == id {
+			return d, nil
+		}
 		if id != "" && strings.HasPrefix(d.ID, strings.ToLower(id)) {
 			hit = append(hit, d)
+			fits = append(fits, d.Path)
 		}
 	}
-	if len(hit) != 1 {
-		return handoff.Draft{}, &hinted{fmt.Errorf("%q fits %d drafts", id, len(hit)), "mem inbox lists their ids"}
+	if len(hit) == 0 {
+		return handoff.Draft{}, &hinted{fmt.Errorf("%q fits no draft", id), "mem inbox lists their ids"}
+	}
+	if len(hit) > 1 {
+		return handoff.Draft{}, &hinted{fmt.Errorf("%q fits %d drafts: %s", id, len(hit), strings.Join(fits, ", ")), "name the file instead"}
 	}
 	return hit[0], nil
 }
@@ -128,11 +138,14 @@ func (c *inboxShowCmd) Run(a *app) error {
 	if r, ok := handoff.Find(v.Reason); ok && r.Mend != "" {
 		a.say("its writer should: %s", r.Mend)
 	}
+	if d.Lost {
+		a.say("its text was kept in %s, and is gone from there: mem inbox reject %s, or find the handoff in processed/", handoff.Quarantine, v.ID)
+	}
 	if v.Quarantined {
 		a.say("its text is kept in %s, where no host indexes it", d.Quarantined)
 	}
 	diff := ""
-	target, content, whole, ok := d.Target, d.Text, true, d.Target != ""
+	target, content, whole, ok := d.Target, d.Text, true, d.Target != "" && !d.Lost
 	if d.Handoff {
 		target, content, whole, ok = handoff.Landing(d.Text)
 	}
@@ -144,7 +157,7 @@ func (c *inboxShowCmd) Run(a *app) error {
 		}
 		next := content
 		if !whole {
-			next, _, err = entry.Place(entry.Change{Place: entry.AtEnd, Text: content}, old)
+			next, _, err = entry.Place(entry.Change{Place: entry.AtEnd, Text: handoff.InLines(content, old)}, old)
 			if err != nil {
 				return err
 			}

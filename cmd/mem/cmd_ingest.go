@@ -16,6 +16,7 @@ import (
 	"github.com/tieredmem/mem/archive"
 	"github.com/tieredmem/mem/durable"
 	"github.com/tieredmem/mem/entry"
+	"github.com/tieredmem/mem/guard"
 	"github.com/tieredmem/mem/handoff"
 	"github.com/tieredmem/mem/health"
 	"github.com/tieredmem/mem/inbox"
@@ -33,8 +34,9 @@ func (*ingestCmd) Help() string {
 	return "Takes the handoffs that agents left in their inboxes: checks each, lands what is safe\nand guarded by hashes, puts the rest where a person finds it (mem inbox), and moves\neach file to processed/ or malformed/ beside it. Each lands exactly once, whatever\ncrashes; one bad file never stops the others.\n\n  mem ingest --dry-run\n  mem ingest"
 }
 
-// chunk is how many handoffs are read and landed as one transaction.
-const chunk = 10_000
+// chunk is how many handoffs are read and landed as one transaction: enough
+// that its fsyncs do not count, few enough that memory stays flat.
+const chunk = 2_500
 
 // handoffView is one handoff in JSON, receipts and latest.json.
 type handoffView struct {
@@ -68,12 +70,14 @@ type ingestion struct {
 	queue   []queued
 	txids   []string
 	skipped int
+	before  *handoff.Batch // of the part before
 }
 
 type queued struct {
 	box  *inbox.Inbox
 	item inbox.Item
 	view handoffView
+	gone bool // another run has taken it
 }
 
 func (c *ingestCmd) Run(a *app) error {
@@ -85,6 +89,8 @@ func (c *ingestCmd) Run(a *app) error {
 	if host := ws.Rules.Handoffs.Host; host != "" && host != ws.Host {
 		return &hinted{fmt.Errorf("handoffs are ingested on %s only, and this is %s", host, ws.Host), "run it there, or change handoffs.host in mem.yaml"}
 	}
+	in := &ingestion{a: a}
+	in.find()
 	if c.WhenIdle {
 		session, err := review.Gate(ws.View(), ws.Rules, a.at)
 		if err != nil {
@@ -92,13 +98,11 @@ func (c *ingestCmd) Run(a *app) error {
 		}
 		if session.Active {
 			a.say("deferred: a session is active (%s)", session.Reason)
-			a.object(map[string]any{"outcome": "deferred", "status": "empty", "mode": "apply", "counts": counts(nil), "handoffs": []handoffView{}, "missing_inboxes": []string{}})
+			a.object(map[string]any{"outcome": "deferred", "status": "empty", "mode": "apply", "counts": counts(nil), "handoffs": []handoffView{}, "missing_inboxes": in.missing()})
 			return nil
 		}
 	}
-	in := &ingestion{a: a}
-	in.find()
-	in.read()
+	in.list()
 	if err := in.land(); err != nil {
 		return err
 	}
@@ -148,8 +152,8 @@ func (a *app) expand(p string) string {
 	return p
 }
 
-// read reads every inbox. What cannot be read is told and stays.
-func (in *ingestion) read() {
+// list lists every inbox. What cannot be read is told and stays.
+func (in *ingestion) list() {
 	a := in.a
 	for i := range in.boxes {
 		b := &in.boxes[i]
@@ -162,14 +166,18 @@ func (in *ingestion) read() {
 			}
 			continue
 		}
-		items, err := b.List(handoff.MaxSize)
+		items, err := b.List()
 		if err != nil {
 			a.warn("inbox %s: %v", b.Path, err)
 			b.Problem, b.Detail, in.partial = "unreadable", err.Error(), true
 			continue
 		}
 		for _, it := range items {
-			in.queue = append(in.queue, queued{b, it, handoffView{Source: filepath.Join(b.Path, it.Name), Inbox: b.Path}})
+			source := filepath.Join(b.Path, it.Name)
+			if it.Withheld = len(guard.Secrets([]byte(it.Name))) > 0; it.Withheld {
+				source = filepath.Join(b.Path, "(a name that looks like a credential)")
+			}
+			in.queue = append(in.queue, queued{box: b, item: it, view: handoffView{Source: source, Inbox: b.Path}})
 		}
 		if len(items) == 0 {
 			b.Close()
@@ -183,7 +191,11 @@ func (in *ingestion) read() {
 // land judges and lands the handoffs, and moves each on.
 func (in *ingestion) land() error {
 	for start := 0; start < len(in.queue); start += chunk {
-		part := in.queue[start:min(start+chunk, len(in.queue))]
+		part := slices.Clone(in.queue[start:min(start+chunk, len(in.queue))])
+		for i := range part {
+			part[i].gone = !part[i].box.Load(&part[i].item, handoff.MaxSize)
+		}
+		part = slices.DeleteFunc(part, func(q queued) bool { return q.gone })
 		if err := in.landPart(part); err != nil {
 			return err
 		}
@@ -203,22 +215,26 @@ func (in *ingestion) landPart(part []queued) error {
 	a := in.a
 	var verdicts []handoff.Verdict
 	p, err := a.update(func(m fs.FS) (plan.Plan, error) {
-		known, err := handoff.Ledger(m)
+		b, err := a.bench(m)
 		if err != nil {
 			return plan.Plan{}, err
 		}
+		if in.before != nil {
+			b.Continue(in.before)
+		}
+		in.before = b.Batch
 		verdicts = make([]handoff.Verdict, len(part))
-		b := handoff.NewBatch(m, a.ws.Rules, plan.Stamp(a.at), a.ws.Rules.Day(a.at))
-		b.Known = func(sum string) bool { return known[sum] }
-		b.Archived = archivedLesson(m, a)
 		for i, q := range part {
-			verdicts[i] = judge(b, q)
+			verdicts[i] = b.judge(q)
 		}
 		p, err := b.Plan()
 		if err != nil || p.Empty() {
 			return plan.Plan{}, err
 		}
 		p.Facts = plan.Facts{"handoffs": views(part, verdicts)}
+		if closed := in.closed(); len(closed) > 0 {
+			p.Facts["closed_inboxes"] = closed
+		}
 		return p, nil
 	})
 	var conflict *conflictError
@@ -238,7 +254,8 @@ func (in *ingestion) landPart(part []queued) error {
 	for i := range part {
 		q, v := &part[i], verdicts[i]
 		if s, ok := changed[v.Target]; ok && v.Verdict == handoff.Applied {
-			v.Verdict, v.Code, v.Reason, v.Draft = handoff.Review, "target-changed", s.Reason, s.To
+			r, _ := handoff.Find("target-changed")
+			v.Verdict, v.Code, v.Reason, v.Draft = handoff.Review, r.Code, r.Means, s.To
 		}
 		if v.Code == "appended" { // with what else this run added
 			v.After = after[v.Target]
@@ -283,7 +300,28 @@ func archivedLesson(m fs.FS, a *app) func([]byte) bool {
 	}
 }
 
-func judge(b *handoff.Batch, q queued) handoff.Verdict {
+// bench is where handoffs are judged one after the other, in the light of the
+// memory as it is and of those before.
+type bench struct {
+	*handoff.Batch
+	q queued // the one that is judged
+}
+
+func (a *app) bench(m fs.FS) (*bench, error) {
+	known, err := handoff.Ledger(m)
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{Batch: handoff.NewBatch(m, a.ws.Rules, plan.Stamp(a.at), a.ws.Rules.Day(a.at))}
+	b.Archived = archivedLesson(m, a)
+	b.Known = func(sum string) bool {
+		return known[sum] || b.q.box.Path != "" && b.q.box.Processed(sum[:12], b.q.item.Text)
+	}
+	return b, nil
+}
+
+// judge decides about one handoff.
+func (b *bench) judge(q queued) handoff.Verdict {
 	if q.item.Err != nil {
 		return handoff.Verdict{Verdict: handoff.Skipped, Code: "unreadable", Reason: q.item.Err.Error()}
 	}
@@ -295,6 +333,11 @@ func judge(b *handoff.Batch, q queued) handoff.Verdict {
 		}
 		return v
 	}
+	if q.item.Withheld {
+		r, _ := handoff.Find("secret")
+		return handoff.Verdict{Verdict: r.Verdict, Code: r.Code, Reason: "its name looks like a credential"}
+	}
+	b.q = q
 	return b.Judge(handoff.Source{Name: q.item.Name, Path: q.view.Source, Inbox: q.box.Path, Text: q.item.Text, Promote: q.box.Promote})
 }
 
@@ -432,12 +475,8 @@ func (in *ingestion) report(strict bool) {
 	if a.DryRun {
 		mode = "dry-run"
 	}
-	missing := []string{}
 	boxes := []map[string]any{}
 	for _, b := range in.boxes {
-		if b.Problem == "missing" {
-			missing = append(missing, b.Path)
-		}
 		boxes = append(boxes, map[string]any{"path": b.Path, "promote": b.Promote, "problem": b.Problem})
 	}
 	views := in.views
@@ -445,7 +484,7 @@ func (in *ingestion) report(strict bool) {
 		views = []handoffView{}
 	}
 	fields := map[string]any{
-		"outcome": outcome, "status": status, "mode": mode, "counts": n, "handoffs": views, "missing_inboxes": missing, "inboxes": boxes, "trouble": attentionList(in.trouble),
+		"outcome": outcome, "status": status, "mode": mode, "counts": n, "handoffs": views, "missing_inboxes": in.missing(), "inboxes": boxes, "trouble": attentionList(in.trouble),
 	}
 	if len(in.txids) > 0 {
 		fields["receipt"] = in.txids[0]
@@ -456,7 +495,30 @@ func (in *ingestion) report(strict bool) {
 	}
 }
 
-// keep writes the run's record: latest.json, the log beside it, the job's.
+// missing are the inboxes that are not there.
+func (in *ingestion) missing() []string {
+	out := []string{}
+	for _, b := range in.boxes {
+		if b.Problem == "missing" {
+			out = append(out, b.Path)
+		}
+	}
+	return out
+}
+
+// closed are the inboxes that were not read though somebody may think they
+// are, for the receipt.
+func (in *ingestion) closed() map[string]string {
+	out := map[string]string{}
+	for _, b := range in.boxes {
+		if b.Problem != "" && b.Problem != "opted-out" {
+			out[b.Path] = b.Problem
+		}
+	}
+	return out
+}
+
+// keep writes the run's records: latest.json, the log beside it, the job's.
 func (in *ingestion) keep(fields map[string]any, log, status string) {
 	a := in.a
 	latest := map[string]any{"command": "ingest", "at": a.at.Format(time.RFC3339), "workspace": a.dir, "layout": a.ws.Rules.Name}
@@ -465,18 +527,19 @@ func (in *ingestion) keep(fields map[string]any, log, status string) {
 	}
 	job := health.Job{At: a.at, Outcome: status, Success: a.at, Scheduled: a.scheduled("ingest") == "installed"}
 	b, err := json.MarshalIndent(latest, "", " ")
+	var j []byte
 	if err == nil {
-		err = a.ws.Record("ingest", "ingest/latest.json", append(b, '\n'))
-	}
-	if err == nil && status != "empty" {
-		// What landed is in a receipt; what did not is told here, and later.
-		err = a.ws.Record("ingest", "ingest/runs/"+a.at.UTC().Format("2006/01/")+plan.Stamp(a.at)+".json", append(b, '\n'))
+		j, err = json.MarshalIndent(job, "", " ")
 	}
 	if err == nil {
-		err = a.ws.Record("ingest", "ingest/latest.log", []byte(log))
-	}
-	if err == nil {
-		err = a.putRecord("jobs/ingest.json", job)
+		records := map[string][]byte{
+			"ingest/latest.json": append(b, '\n'), "ingest/latest.log": []byte(log), "jobs/ingest.json": append(j, '\n'),
+		}
+		if status != "empty" {
+			// What landed is in a receipt; what did not is told here, and later.
+			records["ingest/runs/"+a.at.UTC().Format("2006/01/")+plan.Stamp(a.at)+".json"] = append(b, '\n')
+		}
+		err = a.ws.Records("ingest", records)
 	}
 	if err != nil {
 		a.warn("the record of this run could not be written: %v", err)

@@ -39,9 +39,12 @@ const boxDir = ".claude/memory-handoffs"
 // ingestNow is what mem ingest does, on any disk.
 func ingestNow(w *workspace.Workspace) error {
 	box := inbox.On("/w/"+boxDir, "all", below{w.Disk, boxDir})
-	items, err := box.List(handoff.MaxSize)
+	items, err := box.List()
 	if err != nil {
 		return err
+	}
+	for i := range items {
+		box.Load(&items[i], handoff.MaxSize)
 	}
 	var errs []error
 	items = slices.DeleteFunc(items, func(it inbox.Item) bool { // it stays
@@ -105,6 +108,13 @@ func acceptNow(w *workspace.Workspace) error {
 	return err
 }
 
+// pruneNow is what mem handoff prune does, on any disk.
+func pruneNow(w *workspace.Workspace) error {
+	box := inbox.On("/w/"+boxDir, "all", below{w.Disk, boxDir})
+	_, err := pruneProcessed(w, &box, func(name string) bool { return name < "2026-11" })
+	return err
+}
+
 // handoffs are the scenarios of ingest. After the recovery ingest runs again:
 // then each handoff has landed once, and its source stands in one place.
 func handoffs() []scenario {
@@ -125,7 +135,12 @@ func handoffs() []scenario {
 		bufPath: idle, "memory/cards/card-1.md": "another\n",
 		"memory/handoff-inbox/20261130T090000.000000Z-0123456789ab-a.md": "<!-- mem:review reason=card-exists target=memory/cards/card-1.md sha256=0 at=x -->\n" + cardHandoff(1),
 	}
+	old := map[string]string{
+		bufPath: idle, boxDir + "/processed/2026-01-01-a--0123456789ab.md": "SOURCE-1\n",
+		boxDir + "/processed/2026-01-02-b--0123456789ac.md": "SOURCE-2\n", boxDir + "/processed/2026-11-29-c--0123456789ad.md": "SOURCE-3\n",
+	}
 	return []scenario{
+		{name: "prune", files: old, run: pruneNow, mend: pruneNow, want: want{facts: map[string]int{"SOURCE-1": 0, "SOURCE-2": 0, "SOURCE-3": 1}, trash: map[string]int{"SOURCE-1": 1, "SOURCE-2": 1, "SOURCE-3": 0}, buffer: true}},
 		{name: "take one", files: map[string]string{bufPath: idle, boxDir + "/a.md": cardHandoff(1)}, run: ingestNow, mend: ingestNow, want: want{facts: map[string]int{"SOURCE-1": 1, "CARD-1": 2}, buffer: true}},
 		{name: "ingest", files: small, run: ingestNow, mend: ingestNow, edit: map[string]string{"TOOLS.md": "- a person's line\n"}, want: want{facts: facts, buffer: true}},
 		{name: "ingest many", files: many, run: ingestNow, mend: ingestNow, edit: map[string]string{"TOOLS.md": "- a person's line\n"}, want: want{facts: manyFacts, buffer: true}},

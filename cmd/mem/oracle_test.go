@@ -18,15 +18,18 @@ type want struct {
 	gone   []string       // stands at most once, and not any more once the command was acknowledged
 	either []string       // exactly one of these stands, exactly once
 	keep   map[string]string
+	trash  map[string]int // text → in how many files of the trash it must be
 	buffer bool
 }
 
 func (w want) check(d *faultfs.Disk, acked bool) (bad []string) {
-	var visible strings.Builder
+	var visible, trash strings.Builder
 	for _, name := range d.Names() {
 		text, _ := d.Text(name)
 		if !strings.HasPrefix(name, ".mem/") {
 			visible.WriteString(text)
+		} else if strings.HasPrefix(name, ".mem/trash/") {
+			trash.WriteString(text)
 		}
 		bad = append(bad, checkName(name, text)...)
 	}
@@ -34,6 +37,11 @@ func (w want) check(d *faultfs.Disk, acked bool) (bad []string) {
 	for f, n := range w.facts {
 		if got := strings.Count(all, f); got != n {
 			bad = append(bad, fmt.Sprintf("1 %q stands %d times, want %d", f, got, n))
+		}
+	}
+	for f, n := range w.trash {
+		if got := strings.Count(trash.String(), f); got != n {
+			bad = append(bad, fmt.Sprintf("1 %q is in the trash %d times, want %d", f, got, n))
 		}
 	}
 	for f, n := range w.maybe {
