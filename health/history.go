@@ -81,6 +81,7 @@ const overdueAfter = 8 * 24 * time.Hour
 
 func (p *pass) overdue(all *found) {
 	p.ingestOverdue(all)
+	p.hooksOverdue(all)
 	j, err := ReadJob(p.m, ReviewJob)
 	switch {
 	case err != nil:

@@ -49,10 +49,20 @@ func Gate(m fs.FS, rules tiers.Rules, now time.Time) (buffer.Session, error) {
 	if session.Active {
 		return session, nil
 	}
+	return stamped(m, rules, now, session), nil
+}
+
+// GateOthers is Gate at the end of a session: what that left in the buffer is
+// no sign of life, the stamps of others are.
+func GateOthers(m fs.FS, rules tiers.Rules, now time.Time) (buffer.Session, error) {
+	return stamped(m, rules, now, buffer.Session{}), nil
+}
+
+func stamped(m fs.FS, rules tiers.Rules, now time.Time, session buffer.Session) buffer.Session {
 	if ago, ok := health.Stamped(m, now); ok && ago < rules.TTL.AbandonedBuffer {
 		session.Active, session.Reason = true, fmt.Sprintf("a session was active %s ago", max(ago, 0).Round(time.Minute))
 	}
-	return session, nil
+	return session
 }
 
 // Week names the ISO week of an instant's local day: 2026-W49.

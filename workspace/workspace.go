@@ -296,6 +296,36 @@ func (w *Workspace) Record(who, name string, b []byte) error {
 	})
 }
 
+// Stamp writes one of the engine's own files that nothing depends on, such as
+// a sign of life: without the lock, and without making it durable. Another run
+// that writes the same one at the same time must give another token.
+func (w *Workspace) Stamp(name, token string, b []byte) error {
+	if err := w.ensure(); err != nil {
+		return err
+	}
+	full := path.Join(journal.Root, name)
+	if err := durable.MkdirAll(w.Disk, path.Dir(full), 0o700); err != nil {
+		return err
+	}
+	tmp := full + "." + token + ".tmp"
+	if err := w.Disk.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := durable.WriteLater(w.Disk, tmp, b, 0o600, ""); err != nil {
+		return err
+	}
+	return w.Disk.Rename(tmp, full)
+}
+
+// Unstamp takes such a file away.
+func (w *Workspace) Unstamp(name string) error {
+	err := w.Disk.Remove(path.Join(journal.Root, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // Records replaces several of the engine's own small files, each whole or not
 // at all. A power cut may bring back the records of the run before: only what
 // people are told may depend on them.

@@ -16,6 +16,7 @@ import (
 type reviewCmd struct {
 	IfDue bool `help:"Only if Monday 9:00 has passed since the last review: for hooks and other jobs, to make up for missed ones."`
 	Again bool `help:"Once more in the same week."`
+	ended bool // this session has ended: what it left in the buffer is no sign of life
 }
 
 func (*reviewCmd) Help() string {
@@ -53,7 +54,11 @@ func (c *reviewCmd) Run(a *app) error {
 			return nil
 		}
 	}
-	session, err := review.Gate(m, rules, a.at)
+	gate := review.Gate
+	if c.ended {
+		gate = review.GateOthers
+	}
+	session, err := gate(m, rules, a.at)
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,7 @@ const (
 
 // environment is everything that a run takes from outside; it is read once.
 type environment struct {
+	program        string // as it was called
 	args           []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -51,7 +52,7 @@ var wrapDisk func(durable.FS) durable.FS
 
 func main() {
 	os.Exit(run(environment{
-		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		program: os.Args[0], args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		getenv: os.Getenv, getwd: os.Getwd, now: time.Now(),
 		stdoutTTY: term.IsTerminal(int(os.Stdout.Fd())), stderrTTY: term.IsTerminal(int(os.Stderr.Fd())),
 		wrap: wrapDisk,
@@ -86,6 +87,8 @@ func commands() []command {
 		{"init", "Make a workspace, or fill in what one lacks.", "daily", &initCmd{}},
 		{"status", "Show the workspace on one screen.", "daily", &statusCmd{}},
 		{"health", "Check what must hold before an agent relies on memory.", "daily", &healthCmd{}},
+		{"load", "Print what a session should begin with.", "daily", &loadCmd{}},
+		{"search", "Find entries by their words.", "daily", &searchCmd{}},
 		{"note", "Add a line to the working buffer.", "daily", &noteCmd{}},
 		{"rotate", "Move the working buffer into today's note.", "daily", &rotateCmd{}},
 		{"close", "Set the closure block of today's note.", "daily", &closeCmd{}},
@@ -105,6 +108,7 @@ func commands() []command {
 		{"promote", "Bring a lesson to its durable home.", "daily", &promoteCmd{}},
 		{"verify", "Stamp today as last_verified, after a real check.", "daily", &verifyCmd{}},
 		{"tags", "Show which files carry which tags.", "daily", &tagsCmd{}},
+		{"hook", "Let agent hosts run mem by themselves.", "setup", &hookCmd{}},
 		{"config", "Show every setting and where it comes from.", "setup", &configCmd{}},
 		{"schedule", "Let the weekly review run by itself.", "setup", &scheduleCmd{}},
 		{"trust", "Let this workspace's mem.yaml run programs and reach outside.", "setup", &trustCmd{}},
@@ -181,6 +185,10 @@ func run(env environment) (code int) {
 		ctx, err = parse(c, all, env)
 	}
 	a := &app{env: env, globals: c.globals, commands: all}
+	if err != nil && isHookRun(env.args) {
+		a.fail(err)
+		return exitOK // hosts take some codes for an order to stop
+	}
 	if err != nil {
 		a.JSON = slices.Contains(env.args, "--json")
 		var perr *kong.ParseError
@@ -194,6 +202,12 @@ func run(env environment) (code int) {
 		return a.fail(err)
 	}
 	return a.code
+}
+
+// isHookRun reports whether a host has called, rightly or not.
+func isHookRun(args []string) bool {
+	i := slices.Index(args, "hook")
+	return i >= 0 && i+1 < len(args) && args[i+1] == "run"
 }
 
 func parse(c *cli, cmds []command, env environment) (*kong.Context, error) {

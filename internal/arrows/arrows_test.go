@@ -35,11 +35,15 @@ var may = map[string][]string{
 	"schedule":        {},
 	"handoff":         {"tiers", "entry", "plan", "guard"},
 	"inbox":           {"durable"},
+	"search":          {"tiers", "entry", "walk"},
+	"load":            {"tiers", "entry"},
+	"hooks":           {},
+	"mcp":             {},
 }
 
 // features never reach these, not even through others.
 var (
-	features = []string{"tiers", "plan", "entry", "guard", "buffer", "walk", "health", "lessons", "archive", "review", "schedule", "handoff"}
+	features = []string{"tiers", "plan", "entry", "guard", "buffer", "walk", "health", "lessons", "archive", "review", "schedule", "handoff", "search", "load", "hooks", "mcp"}
 	never    = []string{
 		module + "durable", module + "journal", module + "workspace",
 		"github.com/alecthomas/kong", "github.com/gofrs/flock", "github.com/rs/zerolog",
