@@ -109,6 +109,7 @@ func commands() []command {
 		{"verify", "Stamp today as last_verified, after a real check.", "daily", &verifyCmd{}},
 		{"tags", "Show which files carry which tags.", "daily", &tagsCmd{}},
 		{"hook", "Let agent hosts run mem by themselves.", "setup", &hookCmd{}},
+		{"mcp", "Serve the memory over the Model Context Protocol.", "setup", &mcpCmd{}},
 		{"config", "Show every setting and where it comes from.", "setup", &configCmd{}},
 		{"schedule", "Let the weekly review run by itself.", "setup", &scheduleCmd{}},
 		{"trust", "Let this workspace's mem.yaml run programs and reach outside.", "setup", &trustCmd{}},
