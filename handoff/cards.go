@@ -21,6 +21,13 @@ func (b *Batch) index(name string, text []byte) {
 	}
 }
 
+// forget takes out what a card said before it was updated.
+func (b *Batch) forget(name string, text []byte) {
+	if key := cardKey(string(text)); b.cards[key] == name {
+		delete(b.cards, key)
+	}
+}
+
 // twin finds a card of the same topic that says the same.
 func (b *Batch) twin(front frontmatter) string {
 	if b.cards == nil {

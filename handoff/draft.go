@@ -90,7 +90,7 @@ func (d *Draft) read(m fs.FS, b []byte) {
 	if q, err := fs.ReadFile(m, kept); err == nil {
 		d.Quarantined = kept
 		_, d.Text, _ = bytes.Cut(q, []byte("\n"))
-	} else if bytes.HasPrefix(rest, []byte(stub)) {
+	} else if string(rest) == stub+d.ID+"\n" {
 		d.Text, d.Lost = nil, true
 	}
 }

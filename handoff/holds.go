@@ -8,7 +8,7 @@ import (
 // Holds reports whether a document holds a block: whole lines, set off by
 // blank lines or the file's ends. How the lines end does not count.
 func Holds(doc, block []byte) bool {
-	doc, block = unixLines(doc), unixLines(bytes.TrimRight(block, " \t\r\n"))
+	doc, block = unixLines(bytes.TrimPrefix(doc, []byte("\xef\xbb\xbf"))), unixLines(bytes.TrimRight(block, " \t\r\n"))
 	if len(block) == 0 {
 		return false
 	}

@@ -125,6 +125,9 @@ type Batch struct {
 
 	// Known reports whether a file of that hash was ingested before.
 	Known func(sha256 string) bool
+	// Lost are hashes that the ledger should hold and does not: they go into it
+	// with those of this run.
+	Lost []string
 	// Archived reports whether a lesson of that text was archived.
 	Archived func(text []byte) bool
 
@@ -176,7 +179,7 @@ func (f *file) content() []byte {
 }
 
 func (f *file) addLines(b []byte) {
-	for l := range bytes.Lines(b) {
+	for l := range bytes.Lines(bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))) {
 		f.lines[string(bytes.TrimSpace(l))] = true
 	}
 }
@@ -315,6 +318,7 @@ func (b *Batch) card(h Handoff, update bool) Verdict {
 		return v
 	}
 	b.change(target, f)
+	b.forget(target, f.now)
 	f.now, f.updated = text, true
 	b.index(target, text)
 	return v
@@ -444,9 +448,11 @@ func (b *Batch) allowed(name string) bool {
 func levelTwo(s string) int {
 	fence := ""
 	n := 0
+	// A carriage return alone ends a line for those who show the text.
+	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 	for line := range strings.Lines(s) {
 		n++
-		line = strings.TrimRight(line, "\r\n")
+		line = strings.TrimRight(line, "\n")
 		mark := fenceMark(line)
 		switch {
 		case fence != "":

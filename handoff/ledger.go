@@ -49,7 +49,7 @@ func Ledger(m fs.FS) (map[string]bool, error) {
 // ledgerStep appends this run's hashes.
 func (b *Batch) ledgerStep() (plan.Step, error) {
 	var sb strings.Builder
-	for _, h := range b.landed {
+	for _, h := range append(b.Lost, b.landed...) {
 		sb.WriteString("- " + h + "\n")
 	}
 	for n := 1; ; n++ {

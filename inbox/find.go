@@ -78,6 +78,12 @@ func Find(c Config) (boxes []Inbox, trouble []string) {
 	// Where sources overlap the nearest root says what may be promoted, and of
 	// two that say otherwise about the same root the narrower.
 	roots := slices.Clone(c.Roots)
+	for i := range roots {
+		roots[i].Dir = filepath.Clean(roots[i].Dir)
+		if real, err := filepath.EvalSymlinks(roots[i].Dir); err == nil {
+			roots[i].Dir = real
+		}
+	}
 	slices.SortStableFunc(roots, func(a, b Root) int {
 		return cmp.Or(len(b.Dir)-len(a.Dir), narrow(a.Promote)-narrow(b.Promote))
 	})
@@ -150,6 +156,10 @@ func (f *finder) harnesses(dir, promote string, depth int, out bool) {
 		return
 	}
 	for _, e := range entries {
+		if e.Type()&fs.ModeSymlink != 0 && strings.HasPrefix(e.Name(), ".") && exists(filepath.Join(dir, e.Name(), Folder)) {
+			f.add(Inbox{Path: filepath.Join(dir, e.Name(), Folder), Promote: promote, Problem: "symlink", Detail: "the folder above the inbox is a symlink, and not entered"}, out)
+			continue
+		}
 		if !e.IsDir() || !strings.HasPrefix(e.Name(), ".") || slices.Contains(pruned, e.Name()) || e.Name() == ".mem" {
 			continue
 		}
@@ -179,7 +189,7 @@ func (f *finder) add(b Inbox, out bool) {
 	key := b.Path
 	link, lerr := os.Lstat(b.Path)
 	if lerr == nil && link.Mode()&fs.ModeSymlink == 0 { // a symlink must not hide what it leads to
-		if real, err := filepath.EvalSymlinks(b.Path); err == nil {
+		if real, err := filepath.EvalSymlinks(b.Path); err == nil && b.Problem == "" {
 			key = real
 		}
 	}
@@ -190,6 +200,7 @@ func (f *finder) add(b Inbox, out bool) {
 	b.tracked, b.open = f.c.Tracked, f.c.Open
 	info, err := os.Lstat(b.Path)
 	switch {
+	case b.Problem != "":
 	case errors.Is(err, fs.ErrNotExist):
 		b.Problem, b.Detail = "missing", "the inbox is not there"
 	case err != nil:

@@ -337,7 +337,7 @@ func (b *Inbox) takeAway(disk durable.FS, it Item) error {
 
 // Folder lists what was moved to a folder beside the inbox: names and texts by
 // way of read, which is called for each.
-func (b *Inbox) Folder(folder string, read func(name string, open func() ([]byte, error)) error) error {
+func (b *Inbox) Folder(folder string, read func(name string, written time.Time, open func() ([]byte, error)) error) error {
 	disk, err := b.Disk()
 	if err != nil {
 		return err
@@ -357,11 +357,28 @@ func (b *Inbox) Folder(folder string, read func(name string, open func() ([]byte
 			text, _, err := durable.ReadFile(disk, folder+"/"+e.Name(), 16<<20)
 			return text, err
 		}
-		if err := read(e.Name(), open); err != nil {
+		info, err := disk.Lstat(folder + "/" + e.Name())
+		if err != nil {
+			continue // taken away since
+		}
+		if err := read(e.Name(), info.ModTime, open); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Count counts what is in a folder beside the inbox, whatever it is.
+func (b *Inbox) Count(folder string) (int, error) {
+	disk, err := b.Disk()
+	if err != nil {
+		return 0, err
+	}
+	if plain, err := plainFolder(disk, folder); err != nil || !plain {
+		return 0, err
+	}
+	entries, err := disk.ReadDir(folder)
+	return len(entries), err
 }
 
 // Remove takes a file out of a folder beside the inbox. The caller has kept it.

@@ -16,6 +16,11 @@ import (
 // exactly once.
 const PlaceRemove = "remove"
 
+// PlaceRemoveBlock is the place of an Edit that takes out a block which was
+// added at the end: one that stands between blank lines, in no code fence,
+// exactly once.
+const PlaceRemoveBlock = "remove-block"
+
 // UndoError lists what stands in the way of taking a transaction back.
 type UndoError struct {
 	ID      string
@@ -99,6 +104,17 @@ func (u *undo) step(i int) error {
 
 // takeOut plans the removal of exactly what an append put in.
 func (u *undo) takeOut(s plan.Step, cur []byte) error {
+	if s.Place == placeAtEnd {
+		text := s.Added
+		if len(text) == 0 {
+			text = s.Text
+		}
+		if _, err := TakeOutBlock(cur, text); err != nil {
+			return u.no("%s: %v", s.Path, err)
+		}
+		u.steps = append(u.steps, plan.Step{Kind: plan.Edit, Path: s.Path, Before: plan.StateOf(cur), Place: PlaceRemoveBlock, Text: text})
+		return nil
+	}
 	for _, text := range [][]byte{s.Added, s.Text} {
 		if _, err := TakeOut(cur, text); err == nil {
 			u.steps = append(u.steps, plan.Step{Kind: plan.Edit, Path: s.Path, Before: plan.StateOf(cur), Place: PlaceRemove, Text: text})
@@ -117,6 +133,72 @@ func TakeOut(b, text []byte) ([]byte, error) {
 	return slices.Concat(b[:at[0]], b[at[0]+len(text):]), nil
 }
 
+// placeAtEnd is the name of the place that blocks are added at (package entry).
+const placeAtEnd = "end"
+
+// TakeOutBlock removes a block, with the line ends that were put before it.
+func TakeOutBlock(b, text []byte) ([]byte, error) {
+	core := bytes.TrimLeft(text, "\r\n")
+	before := text[:len(text)-len(core)]
+	var at []int
+	for _, i := range whole(b, core) {
+		end := i + len(core)
+		if endsBlank(b[:i]) && beginsBlank(b[end:]) && !fenced(b[:i]) {
+			at = append(at, i)
+		}
+	}
+	if len(core) == 0 || len(at) != 1 {
+		return nil, fmt.Errorf("what was added stands there %d times as a block of its own", len(at))
+	}
+	start, end := at[0], at[0]+len(core)
+	if end < len(b) && bytes.Count(before, []byte("\n")) > 1 {
+		before = before[bytes.IndexByte(before, '\n')+1:] // text follows now: the line above keeps its end
+	}
+	if bytes.HasSuffix(b[:start], before) {
+		start -= len(before)
+	}
+	return slices.Concat(b[:start], b[end:]), nil
+}
+
+// endsBlank reports whether a text ends with a blank line, or is empty.
+func endsBlank(b []byte) bool {
+	if len(b) == 0 || string(b) == "\xef\xbb\xbf" {
+		return true
+	}
+	if b[len(b)-1] != '\n' {
+		return false
+	}
+	b = b[:len(b)-1]
+	return len(bytes.TrimSpace(b[bytes.LastIndexByte(b, '\n')+1:])) == 0
+}
+
+// beginsBlank reports whether a text begins with a blank line, or is empty.
+func beginsBlank(b []byte) bool {
+	line, _, _ := bytes.Cut(b, []byte("\n"))
+	return len(bytes.TrimSpace(line)) == 0
+}
+
+// fenced reports whether a place, by what stands before it, is inside a code
+// fence.
+func fenced(before []byte) bool {
+	var fence []byte
+	for l := range bytes.Lines(before) {
+		t := bytes.TrimLeft(l, " ")
+		n := 0
+		for n < len(t) && (t[n] == '`' || t[n] == '~') && t[n] == t[0] {
+			n++
+		}
+		switch {
+		case n < 3 || len(l)-len(t) > 3:
+		case fence == nil:
+			fence = t[:n]
+		case t[0] == fence[0] && n >= len(fence) && len(bytes.TrimSpace(t[n:])) == 0:
+			fence = nil
+		}
+	}
+	return fence != nil
+}
+
 // whole finds where text stands in b, from the beginning of a line to the end
 // of one.
 func whole(b, text []byte) (at []int) {
@@ -130,13 +212,19 @@ func whole(b, text []byte) (at []int) {
 		}
 		i += from
 		end := i + len(text)
-		begins := i == 0 || b[i-1] == '\n' || text[0] == '\n' || text[0] == '\r'
+		begins := i == 0 || b[i-1] == '\n' || endsLine(text)
 		ends := end == len(b) || text[len(text)-1] == '\n' || b[end] == '\n' || b[end] == '\r'
 		if begins && ends {
 			at = append(at, i)
 		}
 		from = i + 1
 	}
+}
+
+// endsLine reports whether a text begins with the end of the line before it,
+// and then a blank line: it was added where that had none.
+func endsLine(text []byte) bool {
+	return bytes.HasPrefix(text, []byte("\n\n")) || bytes.HasPrefix(text, []byte("\r\n\r\n"))
 }
 
 func (u *undo) moveBack(s plan.Step) error {

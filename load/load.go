@@ -72,7 +72,12 @@ func Read(m fs.FS, rules tiers.Rules, now time.Time, o Options) (Document, error
 		all = append(all, r.file(tiers.COLD, name, 0.15/float64(i+1), true, nil)...)
 	}
 	for _, f := range rules.Scratch.Files {
-		all = append(all, r.file(tiers.SCRATCH, path.Join(rules.Scratch.Dir, f), 0.05, true, func(b []byte) []byte { return latest(b, o.Match) })...)
+		all = append(all, r.file(tiers.SCRATCH, path.Join(rules.Scratch.Dir, f), 0.05, true, func(b []byte) []byte {
+			if string(b) == r.template(path.Join(rules.Scratch.Dir, f)) {
+				return nil
+			}
+			return latest(b, o.Match)
+		})...)
 	}
 	return Document{Sections: fit(all, o.Budget), Trouble: r.trouble}, nil
 }
@@ -124,6 +129,20 @@ func (r *reader) file(tier tiers.Tier, name string, share float64, tail bool, pi
 		return nil
 	}
 	return []wanted{{Section: Section{Tier: string(tier), Path: name, Text: text + "\n"}, share: share, tail: tail}}
+}
+
+// template is what a file of a new workspace says: nothing yet.
+func (r *reader) template(name string) string {
+	files, err := r.rules.Scaffold("")
+	if err != nil {
+		return ""
+	}
+	for _, f := range files {
+		if f.Path == name {
+			return f.Text
+		}
+	}
+	return ""
 }
 
 // notes lists the daily notes from a day on, those with a suffix too; the

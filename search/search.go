@@ -174,7 +174,7 @@ func (p *pass) visit(n int, f *walk.File) {
 	w.bytes += len(f.Body)
 	occurrences := w.scan(f.Body)
 	tagged := len(p.q.tags) > 0 && p.hasTags(f.Body)
-	if len(occurrences) == 0 && (!tagged || len(p.q.terms) > 0) {
+	if len(p.q.terms) > 0 && len(occurrences) == 0 || len(p.q.terms) == 0 && !tagged && bytes.IndexByte(f.Body, '#') < 0 {
 		w.entries += bytes.Count(f.Body, []byte("\n")) + 1
 		return
 	}

@@ -97,7 +97,7 @@ func (a *app) examine(b *inbox.Inbox) boxView {
 	}
 	items, err := b.List()
 	if err != nil {
-		v.Problem = "unreadable"
+		v.Problem, b.Detail = "unreadable", err.Error()
 		return v
 	}
 	for _, it := range items {
@@ -110,11 +110,11 @@ func (a *app) examine(b *inbox.Inbox) boxView {
 		v.Pending++
 		v.OldestAge = max(v.OldestAge, a.ageOf(it.Name, it.Written()))
 	}
-	count := func(n *int) func(string, func() ([]byte, error)) error {
-		return func(string, func() ([]byte, error)) error { *n++; return nil }
-	}
-	if err := errors.Join(b.Folder("processed", count(&v.Processed)), b.Folder("malformed", count(&v.Malformed))); err != nil {
-		v.Problem = "unreadable"
+	var errs [2]error
+	v.Processed, errs[0] = b.Count("processed")
+	v.Malformed, errs[1] = b.Count("malformed")
+	if err := errors.Join(errs[:]...); err != nil {
+		v.Problem, b.Detail = "unreadable", err.Error()
 	}
 	b.Close()
 	return v
@@ -206,10 +206,15 @@ func (c *handoffPruneCmd) Run(a *app) error {
 		if b.Problem != "" {
 			continue
 		}
-		old := func(name string) bool { return a.ageOf(name, time.Time{}) > limit }
+		// Old by the day in its name, where it has one, and by when it was
+		// written: what came late is kept as long as what came in time.
+		past := func(name string, written time.Time) bool {
+			return a.ageOf(name, written) > limit && a.ageOf("", written) > limit
+		}
+		old := past
 		if a.DryRun {
-			old = func(name string) bool {
-				if a.ageOf(name, time.Time{}) > limit {
+			old = func(name string, written time.Time) bool {
+				if past(name, written) {
 					n++
 					a.say("[dry-run] put %s away", filepath.Join(b.Path, "processed", name))
 				}
@@ -232,9 +237,9 @@ func (c *handoffPruneCmd) Run(a *app) error {
 // pruneProcessed brings processed handoffs that are old to the trash: each is
 // kept there, durably, before it goes. A crash between leaves both, and the
 // next run finds it kept.
-func pruneProcessed(ws *workspace.Workspace, b *inbox.Inbox, old func(name string) bool) (n int, err error) {
-	err = b.Folder("processed", func(name string, open func() ([]byte, error)) error {
-		if !old(name) {
+func pruneProcessed(ws *workspace.Workspace, b *inbox.Inbox, old func(name string, written time.Time) bool) (n int, err error) {
+	err = b.Folder("processed", func(name string, written time.Time, open func() ([]byte, error)) error {
+		if !old(name, written) {
 			return nil
 		}
 		text, err := open()

@@ -281,12 +281,12 @@ func (c *handoffLintCmd) Run(a *app) error {
 		return err
 	}
 	lint := func(box *inbox.Inbox, it inbox.Item) {
-		name := filepath.Join(box.Path, it.Name)
+		name := filepath.Join(box.Path, shown(it))
 		v := lintView{Path: name, Problems: []handoff.Problem{}}
 		switch {
 		case it.Err != nil:
 			v.Verdict, v.Code = handoff.Skipped, "unreadable"
-			v.Problems = []handoff.Problem{{Code: "unreadable", Message: it.Err.Error()}}
+			v.Problems = []handoff.Problem{{Code: "unreadable", Message: reasonOf(it.Err)}}
 		case it.Code != "":
 			r, _ := handoff.Find(it.Code)
 			v.Verdict, v.Code = r.Verdict, r.Code
@@ -312,8 +312,7 @@ func (c *handoffLintCmd) Run(a *app) error {
 		}
 	}
 	for _, f := range c.Files {
-		box := &inbox.Inbox{Path: filepath.Dir(f), Promote: "all"}
-		it, err := box.Read(filepath.Base(f), handoff.MaxSize)
+		box, it, err := a.one(f)
 		if err != nil {
 			return err
 		}
@@ -325,6 +324,49 @@ func (c *handoffLintCmd) Run(a *app) error {
 	}
 	a.printLint(list)
 	return nil
+}
+
+// one reads one handoff, as ingest would where it stands in an inbox.
+func (a *app) one(file string) (*inbox.Inbox, inbox.Item, error) {
+	dir, err := filepath.Abs(filepath.Dir(file))
+	if err != nil {
+		return nil, inbox.Item{}, err
+	}
+	boxes, _ := a.inboxes()
+	for i := range boxes {
+		b := &boxes[i]
+		if b.Problem != "" || b.Path != dir && b.Path != resolved(dir) {
+			continue
+		}
+		items, err := b.List()
+		if err != nil {
+			return nil, inbox.Item{}, err
+		}
+		for _, it := range items {
+			if it.Name == filepath.Base(file) {
+				b.Load(&it, handoff.MaxSize)
+				it.Withheld = secretName(it.Name)
+				return b, it, nil
+			}
+		}
+	}
+	box := &inbox.Inbox{Path: filepath.Dir(file), Promote: "all"}
+	it, err := box.Read(filepath.Base(file), handoff.MaxSize)
+	it.Withheld = secretName(it.Name)
+	return box, it, err
+}
+
+// secretName reports whether a file's name is one that must not be repeated.
+func secretName(name string) bool {
+	return len(guard.Secrets([]byte(name))) > 0 || len(guard.Secrets(guard.Plain([]byte(name)))) > 0
+}
+
+// shown is an item's name, for people.
+func shown(it inbox.Item) string {
+	if it.Withheld {
+		return "(a name that looks like a credential)"
+	}
+	return it.Name
 }
 
 // order is the order of names, as indexes.
@@ -389,6 +431,7 @@ func (a *app) eachWaiting(f func(*inbox.Inbox, inbox.Item)) error {
 		}
 		for _, it := range items {
 			if b.Load(&it, handoff.MaxSize) {
+				it.Withheld = secretName(it.Name)
 				f(b, it)
 			}
 		}
@@ -412,7 +455,7 @@ func (*handoffListCmd) Run(a *app) error {
 	}
 	list := []waitingView{}
 	err := a.eachWaiting(func(b *inbox.Inbox, it inbox.Item) {
-		v := waitingView{Path: filepath.Join(b.Path, it.Name), Code: it.Code}
+		v := waitingView{Path: filepath.Join(b.Path, shown(it)), Code: it.Code}
 		if it.Text != nil {
 			v.ID = handoff.ID(it.Text)
 			if len(guard.Secrets(it.Text)) == 0 {
@@ -471,6 +514,18 @@ func (c *handoffShowCmd) Run(a *app) error {
 	return a.landed(c.ID)
 }
 
+// notUndone looks whether a handoff that landed was taken back.
+func (a *app) notUndone(h *handoffView) error {
+	if h.TxID == "" {
+		return nil
+	}
+	u, err := a.undone(h.TxID)
+	if h.UndoneBy = u.by; u.by == "" {
+		h.UndoneBy = u.parts[h.SHA256]
+	}
+	return err
+}
+
 // landed shows what became of a handoff, by the receipts, newest first.
 func (a *app) landed(id string) error {
 	hits, err := a.handoffReceipts(id)
@@ -480,6 +535,11 @@ func (a *app) landed(id string) error {
 	if len(hits) == 0 {
 		return &hinted{fmt.Errorf("no handoff %q waits, and no receipt tells of one", id), "mem handoff list, mem inbox"}
 	}
+	for i := range hits {
+		if err := a.notUndone(&hits[i]); err != nil {
+			return err
+		}
+	}
 	for _, h := range hits {
 		a.say("%s  %s", h.ID, h.Source)
 		to := h.Target
@@ -487,6 +547,9 @@ func (a *app) landed(id string) error {
 			to = h.Draft
 		}
 		a.say("  %s (%s) → %s", h.Verdict, h.Code, to)
+		if h.UndoneBy != "" {
+			a.say("  and taken back by %s: mem undo %s brings it again", h.UndoneBy, h.UndoneBy)
+		}
 		if h.TxID != "" {
 			a.say("  receipt %s", h.TxID)
 		} else {

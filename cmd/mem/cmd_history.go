@@ -444,8 +444,8 @@ func (a *app) colour(d string) string {
 }
 
 type undoCmd struct {
-	ID      string `arg:"" help:"A receipt's id."`
-	Handoff string `placeholder:"SHA" help:"Of an ingest, take back only this handoff: the beginning of its hash."`
+	ID      string  `arg:"" help:"A receipt's id."`
+	Handoff *string `placeholder:"SHA" help:"Of an ingest, take back only this handoff: the beginning of its hash."`
 }
 
 func (*undoCmd) Help() string {
@@ -457,7 +457,7 @@ func (c *undoCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	var id string
+	var id, what string
 	p, err := a.update(func(fs.FS) (plan.Plan, error) {
 		p, open, err := a.receipt(c.ID)
 		if err != nil {
@@ -474,16 +474,17 @@ func (c *undoCmd) Run(a *app) error {
 		if before.by != "" {
 			return p, &conflicted{hinted{fmt.Errorf("%s was undone by %s", p.ID, before.by), "mem undo " + before.by + " brings it back"}}
 		}
-		if c.Handoff == "" {
+		if c.Handoff == nil {
 			if len(before.parts) > 0 {
 				return p, &conflicted{hinted{fmt.Errorf("%d of its handoffs were undone by themselves", len(before.parts)), "undo the others one by one: mem receipts " + p.ID + " names them, mem undo " + p.ID + " --handoff SHA"}}
 			}
 			return ws.Journal().Undo(withoutLedger(p))
 		}
-		part, sha, err := handoffPart(p, c.Handoff)
+		part, sha, err := handoffPart(p, *c.Handoff)
 		if err != nil {
 			return p, err
 		}
+		what = "handoff " + sha[:12] + " of "
 		if by := before.parts[sha]; by != "" {
 			return p, &conflicted{hinted{fmt.Errorf("that handoff was undone by %s", by), "mem undo " + by + " brings it back"}}
 		}
@@ -495,10 +496,10 @@ func (c *undoCmd) Run(a *app) error {
 		return err
 	}
 	if p.Empty() {
-		a.done(p, map[string]any{"outcome": "nothing", "undone": id}, "%s changed nothing that could be undone", id)
+		a.done(p, map[string]any{"outcome": "nothing", "undone": id}, "%s%s changed nothing that could be undone", what, id)
 		return nil
 	}
-	a.done(p, map[string]any{"outcome": "undone", "undone": id, "paths": attentionList(p.Paths())}, "undone %s: %s", id, strings.Join(p.Paths(), ", "))
+	a.done(p, map[string]any{"outcome": "undone", "undone": id, "paths": attentionList(p.Paths())}, "undone %s%s: %s", what, id, strings.Join(p.Paths(), ", "))
 	return nil
 }
 

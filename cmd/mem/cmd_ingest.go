@@ -16,10 +16,10 @@ import (
 	"github.com/tieredmem/mem/archive"
 	"github.com/tieredmem/mem/durable"
 	"github.com/tieredmem/mem/entry"
-	"github.com/tieredmem/mem/guard"
 	"github.com/tieredmem/mem/handoff"
 	"github.com/tieredmem/mem/health"
 	"github.com/tieredmem/mem/inbox"
+	"github.com/tieredmem/mem/journal"
 	"github.com/tieredmem/mem/plan"
 	"github.com/tieredmem/mem/review"
 	"github.com/tieredmem/mem/vcs"
@@ -55,6 +55,8 @@ type handoffView struct {
 	Draft   string `json:"draft,omitempty"`
 	Moved   string `json:"moved,omitempty"` // where the file is now
 	Note    string `json:"note,omitempty"`
+	// UndoneBy is the receipt that took it back, where one did.
+	UndoneBy string `json:"undone_by,omitempty"`
 	// Of an append: where its block stands in the text of the receipt's step.
 	AddedAt    int `json:"added_at,omitempty"`
 	AddedBytes int `json:"added_bytes,omitempty"`
@@ -173,10 +175,8 @@ func (in *ingestion) list() {
 			continue
 		}
 		for _, it := range items {
-			source := filepath.Join(b.Path, it.Name)
-			if it.Withheld = len(guard.Secrets([]byte(it.Name))) > 0; it.Withheld {
-				source = filepath.Join(b.Path, "(a name that looks like a credential)")
-			}
+			it.Withheld = secretName(it.Name)
+			source := filepath.Join(b.Path, shown(it))
 			in.queue = append(in.queue, queued{box: b, item: it, view: handoffView{Source: source, Inbox: b.Path}})
 		}
 		if len(items) == 0 {
@@ -196,6 +196,8 @@ func (in *ingestion) land() error {
 			part[i].gone = !part[i].box.Load(&part[i].item, handoff.MaxSize)
 		}
 		part = slices.DeleteFunc(part, func(q queued) bool { return q.gone })
+		// Each part's receipt has an instant of its own: they are listed in order.
+		in.a.ws.At = in.a.at.Add(time.Duration(start/chunk) * time.Microsecond)
 		if err := in.landPart(part); err != nil {
 			return err
 		}
@@ -312,7 +314,17 @@ func (a *app) bench(m fs.FS) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
+	var lost []string
+	if len(known) == 0 { // a new workspace, or one whose ledger is gone: the receipts tell
+		if lost, err = a.ingested(); err != nil {
+			return nil, err
+		}
+		for _, sum := range lost {
+			known[sum] = true
+		}
+	}
 	b := &bench{Batch: handoff.NewBatch(m, a.ws.Rules, plan.Stamp(a.at), a.ws.Rules.Day(a.at))}
+	b.Lost = lost
 	b.Archived = archivedLesson(m, a)
 	b.Known = func(sum string) bool {
 		return known[sum] || b.q.box.Path != "" && b.q.box.Processed(sum[:12], b.q.item.Text)
@@ -320,10 +332,39 @@ func (a *app) bench(m fs.FS) (*bench, error) {
 	return b, nil
 }
 
+// ingested lists the hashes of the handoffs that receipts tell of.
+func (a *app) ingested() ([]string, error) {
+	ids, err := a.receiptIDs(1 << 30)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, id := range ids {
+		b, err := fs.ReadFile(a.ws.View(), journal.ReceiptPath(id))
+		if err != nil || !bytes.Contains(b, []byte(`"handoffs"`)) {
+			continue
+		}
+		var r struct {
+			Facts struct {
+				Handoffs []handoffView `json:"handoffs"`
+			} `json:"facts"`
+		}
+		if json.Unmarshal(b, &r) != nil {
+			continue
+		}
+		for _, h := range r.Facts.Handoffs {
+			if len(h.SHA256) == 64 {
+				out = append(out, h.SHA256)
+			}
+		}
+	}
+	return out, nil
+}
+
 // judge decides about one handoff.
 func (b *bench) judge(q queued) handoff.Verdict {
 	if q.item.Err != nil {
-		return handoff.Verdict{Verdict: handoff.Skipped, Code: "unreadable", Reason: q.item.Err.Error()}
+		return handoff.Verdict{Verdict: handoff.Skipped, Code: "unreadable", Reason: reasonOf(q.item.Err)}
 	}
 	if q.item.Code != "" {
 		r, _ := handoff.Find(q.item.Code)
@@ -487,12 +528,21 @@ func (in *ingestion) report(strict bool) {
 		"outcome": outcome, "status": status, "mode": mode, "counts": n, "handoffs": views, "missing_inboxes": in.missing(), "inboxes": boxes, "trouble": attentionList(in.trouble),
 	}
 	if len(in.txids) > 0 {
-		fields["receipt"] = in.txids[0]
+		fields["receipt"], fields["receipts"] = in.txids[0], in.txids
+	}
+	if len(in.txids) > 1 {
+		line("%d receipts, to be undone in this order: %s", len(in.txids), strings.Join(backwards(in.txids), " "))
 	}
 	a.object(fields)
 	if !a.DryRun {
 		in.keep(fields, log.String(), status)
 	}
+}
+
+func backwards(s []string) []string {
+	s = slices.Clone(s)
+	slices.Reverse(s)
+	return s
 }
 
 // missing are the inboxes that are not there.

@@ -56,22 +56,13 @@ func (*statusCmd) Run(a *app) error {
 			list = append(list, tierStatus{Tier: string(t), Files: counts[t], Size: counts[t], Unit: "files"})
 		}
 	}
-	u, err := ws.Unfinished()
+	unfinished, u, session, _, err := a.unfinished()
 	if err != nil {
 		return err
 	}
-	unfinished := []string{}
-	for _, id := range u.Open {
-		unfinished = append(unfinished, "open transaction "+id)
-	}
-	for _, p := range append(state.Pending, state.Rotating) {
-		if p != "" {
-			unfinished = append(unfinished, "interrupted rotation "+p)
-		}
-	}
-	session := state.Session(rules, a.at)
-	if session.StaleLock {
-		unfinished = append(unfinished, session.Warning)
+	around, err := a.around()
+	if err != nil {
+		return err
 	}
 	ids, err := a.receiptIDs(1)
 	if err != nil {
@@ -83,7 +74,7 @@ func (*statusCmd) Run(a *app) error {
 			last = fmt.Sprintf("%s (%s)", p.ID, p.Command)
 		}
 	}
-	a.printStatus(list, unfinished, session, u.Running, last)
+	a.printStatus(list, unfinished, session, u.Running, last, around)
 	outcome := "ok"
 	if len(unfinished) > 0 && u.Running == "" {
 		outcome = "unfinished"
@@ -91,12 +82,13 @@ func (*statusCmd) Run(a *app) error {
 	a.object(map[string]any{
 		"outcome": outcome, "why": rules.Why, "tiers": list, "unfinished": unfinished, "running": u.Running,
 		"session": map[string]any{"active": session.Active, "reason": session.Reason}, "last_receipt": last,
+		"jobs": around.Jobs, "waiting": around.Waiting, "not_loaded": around.NotLoaded, "hooks": around.Hooks,
 		"durable": ws.Disk.Caps(".").SyncDir, "untrusted": attentionList(a.sources.Untrusted()),
 	})
 	return nil
 }
 
-func (a *app) printStatus(list []tierStatus, unfinished []string, session buffer.Session, running, last string) {
+func (a *app) printStatus(list []tierStatus, unfinished []string, session buffer.Session, running, last string, around around) {
 	rules := a.ws.Rules
 	a.say("%s", a.dir)
 	a.say("layout %s (%s), %s", rules.Name, rules.Why, a.at.In(rules.Location).Format("2006-01-02 15:04 MST"))
@@ -105,18 +97,19 @@ func (a *app) printStatus(list []tierStatus, unfinished []string, session buffer
 		line := fmt.Sprintf("%-8s", t.Tier)
 		switch {
 		case t.Limit > 0:
-			line += fmt.Sprintf("%s %6d / %d %s", bar(t.Size, t.Limit), t.Size, t.Limit, t.Unit)
+			line += fmt.Sprintf("%s %6d / %d %s", a.bar(t.Size, t.Limit), t.Size, t.Limit, t.Unit)
 		default:
 			line += fmt.Sprintf("%12s %6d %s", "", t.Size, t.Unit)
 		}
 		if t.Path != "" {
-			line += "  " + t.Path
+			line += "  " + safe(t.Path)
 		}
 		if t.Note != "" {
-			line += "  (" + t.Note + ")"
+			line += "  (" + safe(t.Note) + ")"
 		}
-		a.say("%s", line)
+		a.raw(line + "\n") // made here; names of files are escaped
 	}
+	a.sayAround(around)
 	a.say("")
 	switch {
 	case running != "":
@@ -146,9 +139,22 @@ func (a *app) printStatus(list []tierStatus, unfinished []string, session buffer
 // barWidth is the width of a tier's bar, in characters.
 const barWidth = 12
 
-func bar(n, limit int) string {
+// bar shows a size against its limit; in colour on a terminal: green, yellow
+// from four fifths on, red beyond the limit.
+func (a *app) bar(n, limit int) string {
 	full := min(barWidth, (n*barWidth+limit-1)/limit)
-	return strings.Repeat("#", full) + strings.Repeat(".", barWidth-full)
+	s := strings.Repeat("#", full) + strings.Repeat(".", barWidth-full)
+	if !a.env.stdoutTTY || a.env.getenv("NO_COLOR") != "" || a.env.getenv("TERM") == "dumb" {
+		return s
+	}
+	colour := "32"
+	switch {
+	case n > limit:
+		colour = "31"
+	case n*5 >= limit*4:
+		colour = "33"
+	}
+	return "\x1b[" + colour + "m" + strings.Repeat("█", full) + "\x1b[90m" + strings.Repeat("░", barWidth-full) + "\x1b[0m"
 }
 
 // hotStatus measures the always-loaded file in its layout's unit.

@@ -122,7 +122,7 @@ func (c *trashRestoreCmd) Run(a *app) error {
 		}
 	}
 	if to == "" {
-		return &hinted{errors.New("its receipt was pruned, so where it came from is not known"), "name a file with --to"}
+		return &hinted{errors.New("no receipt tells where it came from"), "name a file with --to"}
 	}
 	b, _, err := durable.ReadFile(ws.Disk, hit[0].Path, 0)
 	if err != nil {

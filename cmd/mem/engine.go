@@ -27,8 +27,12 @@ func features(rules tiers.Rules, at time.Time) workspace.Features {
 }
 
 func place(s plan.Step, old []byte) (next, added []byte, err error) {
-	if s.Place == journal.PlaceRemove {
+	switch s.Place {
+	case journal.PlaceRemove:
 		next, err = journal.TakeOut(old, s.Text)
+		return next, nil, err
+	case journal.PlaceRemoveBlock:
+		next, err = journal.TakeOutBlock(old, s.Text)
 		return next, nil, err
 	}
 	return entry.Place(entry.Change{Place: s.Place, Text: s.Text, Seed: s.Seed, Stamp: s.Stamp}, old)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"time"
 
 	"github.com/tieredmem/mem/durable"
 	"github.com/tieredmem/mem/handoff"
@@ -111,7 +112,7 @@ func acceptNow(w *workspace.Workspace) error {
 // pruneNow is what mem handoff prune does, on any disk.
 func pruneNow(w *workspace.Workspace) error {
 	box := inbox.On("/w/"+boxDir, "all", below{w.Disk, boxDir})
-	_, err := pruneProcessed(w, &box, func(name string) bool { return name < "2026-11" })
+	_, err := pruneProcessed(w, &box, func(name string, _ time.Time) bool { return name < "2026-11" })
 	return err
 }
 

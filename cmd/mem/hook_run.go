@@ -162,7 +162,7 @@ func (r *hookRun) record() {
 		err = r.a.ws.Stamp("hooks/"+r.host.Name+"-"+r.event+".json", r.session(), append(b, '\n'))
 	}
 	if err == nil && run.Error != "" {
-		err = r.a.ws.Stamp(fmt.Sprintf("hooks/failed/%s-%s-%s-%s.json", plan.Stamp(r.a.at), r.host.Name, r.event, r.session()), "new", append(b, '\n'))
+		err = r.a.ws.Stamp(fmt.Sprintf("hooks/failed/%s-%s-%s-%s.json", plan.Stamp(r.a.at), r.host.Name, r.event, plan.Hash(b)[:16]), "new", append(b, '\n'))
 	}
 	if err != nil {
 		r.a.warn("the record of this hook could not be written: %v", err)

@@ -122,6 +122,10 @@ func TestKilledAccepts(t *testing.T) {
 		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
+		old := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+		if err := os.Chtimes(full, old, old); err != nil {
+			t.Fatal(err)
+		}
 	}
 	const n = 12
 	for i := range n {
