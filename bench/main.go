@@ -35,7 +35,7 @@ func (s *side) median() time.Duration { return s.times[len(s.times)/2] }
 func main() {
 	mem := flag.String("mem", "./mem", "the binary to time")
 	runs := flag.Int("n", 200, "runs of each command")
-	only := flag.String("only", "", "one of commands, health, archive, ingest; empty: all")
+	only := flag.String("only", "", "one of commands, health, archive, ingest, search, hooks; empty: all")
 	large := flag.Bool("large", false, "also trees of 100,000 files")
 	flag.Parse()
 	log.SetFlags(0)
@@ -58,6 +58,12 @@ func main() {
 	}
 	if *only == "" || *only == "archive" {
 		benchArchive(dir, bin, 10_000, 3)
+	}
+	if *only == "" || *only == "search" {
+		benchSearch(dir, bin, 10_000)
+	}
+	if *only == "" || *only == "hooks" {
+		benchHooks(dir, bin)
 	}
 	if *only == "" || *only == "ingest" {
 		benchIngest(dir, bin, 10_000)

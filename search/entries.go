@@ -21,8 +21,8 @@ type heading struct {
 	above int // index of the heading above it, -1 for none
 }
 
-// split takes a file apart.
-func split(b []byte) (parts []part, heads []heading) {
+// split takes a file apart, into the given slices.
+func split(b []byte, parts []part, heads []heading) ([]part, []heading) {
 	open, under, fence := false, -1, ""
 	line := 0
 	for at := 0; at < len(b); {

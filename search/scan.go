@@ -22,6 +22,7 @@ type scanner struct {
 	known map[string]int // folded words that were looked up: term + 1, 0 for none
 	buf   []byte
 	found []occurrence
+	quick quick
 }
 
 const (
@@ -31,7 +32,7 @@ const (
 )
 
 func newScanner(q *Query) *scanner {
-	s := &scanner{q: q, known: map[string]int{}, cjk: map[[2]rune]int{}, alone: map[rune]int{}}
+	s := &scanner{q: q, quick: newQuick(q), known: map[string]int{}, cjk: map[[2]rune]int{}, alone: map[rune]int{}}
 	for c := range 256 {
 		switch {
 		case c >= utf8.RuneSelf:
@@ -61,6 +62,9 @@ func newScanner(q *Query) *scanner {
 // scan lists where the query's terms stand in a text, in their order.
 func (s *scanner) scan(b []byte) []occurrence {
 	s.found = s.found[:0]
+	if !s.quick.may(b) {
+		return nil
+	}
 	var before rune // the character before, if it is CJK and touches
 	for i := 0; i < len(b); {
 		switch s.class[b[i]] {

@@ -97,6 +97,8 @@ type worker struct {
 	entries int // about
 	bytes   int
 	trouble []string
+	parts   []part
+	heads   []heading
 	_       [64]byte // apart from the next worker's
 }
 
@@ -122,7 +124,7 @@ func Search(m fs.FS, rules tiers.Rules, q Query, o Options) (Result, error) {
 	if read == nil {
 		read = func(w walk.Options) error { return walk.FS(m, w) }
 	}
-	if err := read(walk.Options{Enter: rules.Enter, Want: p.want, Visit: p.visit, Workers: len(p.workers), Limit: MaxFile}); err != nil {
+	if err := read(walk.Options{Enter: rules.Enter, Want: p.want, Visit: p.visit, Workers: len(p.workers), Limit: MaxFile, Light: true}); err != nil {
 		return Result{}, err
 	}
 	return p.result(), nil
@@ -130,10 +132,14 @@ func Search(m fs.FS, rules tiers.Rules, q Query, o Options) (Result, error) {
 
 func (p *pass) want(dir string) func(string, fs.FileMode) (visit, body bool) {
 	in := p.rules.In(dir)
+	filtered := len(p.q.paths) > 0 || p.q.after != "" || p.q.before != ""
 	return func(base string, typ fs.FileMode) (bool, bool) {
 		tier, _ := in(base)
 		if tier == "" || typ.Type()&fs.ModeSymlink != 0 || len(p.o.Tiers) > 0 && !slices.Contains(p.o.Tiers, tier) {
 			return false, false
+		}
+		if !filtered {
+			return true, true
 		}
 		name := join(dir, base)
 		return p.q.fits(name, p.day(name)), true
@@ -194,7 +200,8 @@ func (p *pass) hasTags(b []byte) bool {
 
 // entries makes hits of a file's occurrences.
 func (p *pass) entries(w *worker, n int, f *walk.File, occurrences []occurrence, tagged bool) {
-	parts, heads := split(f.Body)
+	parts, heads := split(f.Body, w.parts[:0], w.heads[:0])
+	w.parts, w.heads = parts, heads
 	w.entries += len(parts)
 	name := f.Path()
 	day := p.day(name)

@@ -211,6 +211,9 @@ func (r *reader) read(dir int, base string, f *File) error {
 		return &fs.PathError{Op: "open", Path: f.Path(), Err: err}
 	}
 	defer unix.Close(fd)
+	if r.o.Light {
+		return r.light(fd, f)
+	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return &fs.PathError{Op: "stat", Path: f.Path(), Err: err}
@@ -237,6 +240,33 @@ func (r *reader) read(dir int, base string, f *File) error {
 		}
 		n += k
 		if k == 0 || int64(n) == st.Size {
+			f.Body = r.buf[:n:n]
+			return nil
+		}
+	}
+}
+
+// light reads what the directory said is a regular file. One that something
+// else has taken the place of is opened without waiting, and read as empty.
+func (r *reader) light(fd int, f *File) error {
+	n := 0
+	for {
+		if n == len(r.buf) {
+			r.buf = append(r.buf, make([]byte, len(r.buf))...)
+		}
+		k, err := unix.Read(fd, r.buf[n:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return &fs.PathError{Op: "read", Path: f.Path(), Err: err}
+		}
+		short := n+k < len(r.buf) // of a regular file: its end
+		n += k
+		if r.o.Limit > 0 && int64(n) > r.o.Limit {
+			return &fs.PathError{Op: "read", Path: f.Path(), Err: ErrTooLarge}
+		}
+		if short {
 			f.Body = r.buf[:n:n]
 			return nil
 		}

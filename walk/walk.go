@@ -44,6 +44,9 @@ type Options struct {
 	// with its own number, counted from 0.
 	Visit   func(worker int, f *File)
 	Workers int
+	// Light leaves Size, Links and the permissions of Mode out, which saves a
+	// system call a file.
+	Light bool
 	Limit   int64 // bytes: larger files come with ErrTooLarge and no body
 }
 
