@@ -38,6 +38,8 @@ fuzz:
 	$(GO) test ./entry -run '^$$' -fuzz FuzzParseLessons -fuzztime $(FUZZTIME)
 	$(GO) test ./handoff -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZTIME)
 	$(GO) test ./handoff -run '^$$' -fuzz FuzzJudge -fuzztime $(FUZZTIME)
+	$(GO) test ./search -run '^$$' -fuzz FuzzSearch -fuzztime $(FUZZTIME)
+	$(GO) test ./hooks -run '^$$' -fuzz FuzzSettings -fuzztime $(FUZZTIME)
 	$(GO) test ./guard -run '^$$' -fuzz FuzzQuickLook -fuzztime $(FUZZTIME)
 	$(GO) test ./tiers -run '^$$' -fuzz FuzzConfig -fuzztime $(FUZZTIME)
 	$(GO) test ./plan -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZTIME)

@@ -47,7 +47,7 @@ type Options struct {
 	// Light leaves Size, Links and the permissions of Mode out, which saves a
 	// system call a file.
 	Light bool
-	Limit   int64 // bytes: larger files come with ErrTooLarge and no body
+	Limit int64 // bytes: larger files come with ErrTooLarge and no body
 }
 
 // FS walks any file system.

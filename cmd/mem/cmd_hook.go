@@ -65,11 +65,10 @@ func (*hookInstallCmd) Help() string {
 
 // edit is one file to be changed.
 type edit struct {
-	path        string
-	before      []byte // nil: not there
-	after       []byte // nil: to be removed
-	ownsWholly  bool   // ours: a directory made for it goes with it
-	description string
+	path       string
+	before     []byte // nil: not there
+	after      []byte // nil: to be removed
+	ownsWholly bool   // ours: a directory made for it goes with it
 }
 
 func (c *hookInstallCmd) Run(a *app) error {
@@ -534,16 +533,15 @@ type hookStatusCmd struct{}
 
 // hookView is one host in one scope.
 type hookView struct {
-	Host      string              `json:"host"`
-	Scope     string              `json:"scope"`
-	Path      string              `json:"path"`
-	Installed []string            `json:"installed"` // events
-	Command   string              `json:"command"`
-	Trusted   string              `json:"trusted"` // yes, no, unknown, or "" where the host does not ask
-	Problem   string              `json:"problem"`
-	Runs      []health.HookRun    `json:"runs"` // the last of each event
-	Failures  int                 `json:"failures"`
-	runs      map[string]struct{} // events that ran
+	Host      string           `json:"host"`
+	Scope     string           `json:"scope"`
+	Path      string           `json:"path"`
+	Installed []string         `json:"installed"` // events
+	Command   string           `json:"command"`
+	Trusted   string           `json:"trusted"` // yes, no, unknown, or "" where the host does not ask
+	Problem   string           `json:"problem"`
+	Runs      []health.HookRun `json:"runs"` // the last of each event
+	Failures  int              `json:"failures"`
 }
 
 func (*hookStatusCmd) Run(a *app) error {

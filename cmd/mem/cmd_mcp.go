@@ -68,7 +68,7 @@ func (a *app) mcpServer(readOnly bool) *sdk.Server {
 			env.stdin, env.stdout, env.stderr = strings.NewReader(stdin), &out, &errs
 			env.stdoutTTY, env.stderrTTY = false, false
 			env.getwd = func() (string, error) { return a.dir, nil }
-			env.now = time.Now() //nolint:forbidigo // each call is a run of its own
+			env.now = time.Now() // each call is a run of its own
 			code := run(env)
 			return out.String(), errs.String(), code
 		},

@@ -45,7 +45,7 @@ func (c *searchCmd) Run(a *app) error {
 	if a.env.wrap == nil {
 		o.Walk = func(w walk.Options) error { return walk.Dir(a.dir, w) }
 	}
-	start := time.Now() //nolint:forbidigo // a duration for people, not the run's instant
+	start := time.Now() // how long it takes, not what time it is
 	r, err := search.Search(ws.View(), ws.Rules, search.Parse(text), o)
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func (c *hookRunCmd) Run(a *app) error {
 	os.Setenv(inHook, "1") //nolint:errcheck,gosec // the name is a constant
 	a.Quiet, a.JSON, a.DryRun = true, false, false
 	a.LockWait = hookWait
-	run := hookRun{a: a, event: c.Event, autoload: c.Autoload, start: time.Now()} //nolint:forbidigo // how long it takes
+	run := hookRun{a: a, event: c.Event, autoload: c.Autoload, start: time.Now()} // how long it takes
 	host, known := hooks.Find(c.Host)
 	run.host = host
 	if !known || !knownEvent(c.Event) {
