@@ -23,6 +23,9 @@ const (
 	Verified     = "verified"      // last_verified in the header
 	TakeLessons  = "take-lessons"  // entries out of a SCRATCH file
 	MarkPromoted = "mark-promoted" // where an entry's durable home is
+	SessionLog   = "session-log"   // what exchanges bring into a day's log
+	LongMemory   = "long-memory"   // durable facts under their day
+	TakeOut      = "take-out"      // texts that go elsewhere
 )
 
 // Change is what is to be placed.
@@ -71,6 +74,12 @@ func Place(c Change, old []byte) (next, added []byte, err error) {
 		next, err = takeLessons(old, c.Text)
 	case MarkPromoted:
 		next, err = markPromoted(old, c.Text)
+	case SessionLog:
+		next, err = sessionLog(old, c.Text)
+	case LongMemory:
+		next, err = longMemory(old, c.Text)
+	case TakeOut:
+		next, err = takeOut(old, c.Text)
 	case SetClosure:
 		next, err = setClosure(old, c.Text)
 	default:

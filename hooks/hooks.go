@@ -51,11 +51,11 @@ type Host struct {
 var hosts = []Host{
 	{
 		Name: "claude", Settings: ".claude/settings.json", Rules: "CLAUDE.md", UserFile: ".claude/CLAUDE.md", Skill: ".claude/skills/mem/SKILL.md", Limit: 10_000,
-		Hooks: []Hook{{SessionStart, "startup|resume|clear|compact", 10}, {PreCompact, "", 10}, {Stop, "", 10}, {SessionEnd, "", 3}},
+		Hooks: []Hook{{SessionStart, "startup|resume|clear|compact", 10}, {PreCompact, "", 10}, {Stop, "", 90}, {SessionEnd, "", 3}},
 	},
 	{
 		Name: "codex", Settings: ".codex/hooks.json", Rules: "AGENTS.md", UserFile: ".codex/AGENTS.md", Skill: ".agents/skills/mem/SKILL.md", Limit: 2_500, tokens: true,
-		Hooks: []Hook{{SessionStart, "startup|resume|clear|compact", 10}, {PreCompact, "", 10}, {Stop, "", 10}, {SessionEnd, "", 3}},
+		Hooks: []Hook{{SessionStart, "startup|resume|clear|compact", 10}, {PreCompact, "", 10}, {Stop, "", 90}, {SessionEnd, "", 3}},
 	},
 	{Name: "openclaw", Rules: "AGENTS.md", UserFile: ".openclaw/workspace/AGENTS.md", Skill: "skills/mem/SKILL.md", Limit: 10_000},
 }
@@ -116,6 +116,7 @@ func (h Host) Context(event, text string) (string, error) {
 type Input struct {
 	Event, Session, Transcript, Dir string
 	Source, Reason, Trigger         string // why the session begins, ends, is compacted
+	LastMessage                     string // the agent's, where the host gives it
 	StopHookActive                  bool
 }
 
@@ -137,7 +138,7 @@ func ReadInput(b []byte) (Input, error) {
 	}
 	for key, to := range map[string]*string{
 		"hook_event_name": &in.Event, "session_id": &in.Session, "transcript_path": &in.Transcript, "cwd": &in.Dir,
-		"source": &in.Source, "reason": &in.Reason, "trigger": &in.Trigger,
+		"source": &in.Source, "reason": &in.Reason, "trigger": &in.Trigger, "last_assistant_message": &in.LastMessage,
 	} {
 		_ = json.Unmarshal(all[key], to) // of another type: empty
 	}

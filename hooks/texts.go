@@ -21,6 +21,21 @@ var handler string
 // Skill is the text that teaches an agent to use mem, in the open format.
 func Skill() string { return skill }
 
+//go:embed texts/memory_load.md
+var memoryLoad string
+
+//go:embed texts/memory_promotion.md
+var memoryPromotion string
+
+// SessionSkills are the skills of the sessions layout, by the path of each
+// from a project's root or the home directory.
+func SessionSkills() map[string]string {
+	return map[string]string{
+		".claude/skills/memory_load/SKILL.md":      memoryLoad,
+		".claude/skills/memory_promotion/SKILL.md": memoryPromotion,
+	}
+}
+
 // Rules are the standing instructions for CLAUDE.md or AGENTS.md.
 func Rules() string { return rules }
 

@@ -321,6 +321,12 @@ func (p Plan) Check() error {
 	return nil
 }
 
+// inLedger reports whether a path is that of a list which the engine keeps of
+// what has happened, and appends to by plans.
+func inLedger(name string) bool {
+	return strings.HasPrefix(name, ".mem/ingest/ledger/") || strings.HasPrefix(name, ".mem/feedback/") || strings.HasPrefix(name, ".mem/session/")
+}
+
 // checkPaths: a plan can come with somebody's repository. It must stay off
 // git's files, and off the engine's own but for the trash.
 func (s Step) checkPaths(p Plan) error {
@@ -337,15 +343,15 @@ func (s Step) checkPaths(p Plan) error {
 			}
 		}
 	}
-	if kept := s.Kind == Create && strings.HasPrefix(s.Path, ".mem/quarantine/") || (s.Kind == Append || s.Kind == Edit) && strings.HasPrefix(s.Path, ".mem/ingest/ledger/"); kept && !engines(s.To) && s.Origin == "" {
+	if kept := s.Kind == Create && strings.HasPrefix(s.Path, ".mem/quarantine/") || (s.Kind == Append || s.Kind == Edit) && inLedger(s.Path); kept && !engines(s.To) && s.Origin == "" {
 		if s.Stage.Name != "" && (path.Dir(s.Stage.Name) != path.Dir(s.Path) || !strings.HasPrefix(path.Base(s.Stage.Name), ".mem-"+p.ID+"-")) {
 			return fmt.Errorf("%q is no stage of %q", s.Stage.Name, s.Path)
 		}
 		return nil
 	}
 	moves := s.Kind == Move || s.Kind == Trash
-	temp := strings.HasPrefix(path.Base(s.Path), ".mem-") && (strings.HasPrefix(s.Path, ".mem/quarantine/") || strings.HasPrefix(s.Path, ".mem/ingest/ledger/"))
-	mine := moves && (inTrash(s.Path) || temp || s.Kind == Trash && strings.HasPrefix(s.Path, ".mem/quarantine/") || strings.HasPrefix(s.Path, ".mem/tx/") && strings.HasSuffix(s.Path, ".tmp"))
+	temp := strings.HasPrefix(path.Base(s.Path), ".mem-") && (strings.HasPrefix(s.Path, ".mem/quarantine/") || inLedger(s.Path))
+	mine := moves && (inTrash(s.Path) || temp || s.Kind == Trash && (strings.HasPrefix(s.Path, ".mem/quarantine/") || strings.HasPrefix(s.Path, ".mem/spool/")) || strings.HasPrefix(s.Path, ".mem/tx/") && strings.HasSuffix(s.Path, ".tmp"))
 	switch {
 	case s.Path == "":
 		return errors.New("no path")

@@ -317,6 +317,36 @@ func (w *Workspace) Stamp(name, token string, b []byte) error {
 	return w.Disk.Rename(tmp, full)
 }
 
+// Drop writes one of the engine's own files, durably and without the lock: for
+// what must be kept before anything else is done. Its name says what it holds,
+// so that one that is there already is the same.
+func (w *Workspace) Drop(name string, b []byte) error {
+	if err := w.ensure(); err != nil {
+		return err
+	}
+	full := path.Join(journal.Root, name)
+	dir := path.Dir(full)
+	if err := durable.MkdirAll(w.Disk, dir, 0o700); err != nil {
+		return err
+	}
+	if there, err := durable.Exists(w.Disk, full); err != nil {
+		return err
+	} else if there {
+		return w.Disk.SyncDir(dir)
+	}
+	tmp := full + ".tmp"
+	if err := w.Disk.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := durable.WriteNew(w.Disk, tmp, b, 0o600, ""); err != nil {
+		return err
+	}
+	if err := w.Disk.Rename(tmp, full); err != nil {
+		return err
+	}
+	return w.Disk.SyncDir(dir)
+}
+
 // Unstamp takes such a file away.
 func (w *Workspace) Unstamp(name string) error {
 	err := w.Disk.Remove(path.Join(journal.Root, name))

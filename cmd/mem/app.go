@@ -200,16 +200,24 @@ func (a *app) load(disk durable.FS) (tiers.Rules, error) {
 	return rules, err
 }
 
-func (a *app) userConfig() error {
+// userConfigPath is the user's own configuration file.
+func (a *app) userConfigPath() (string, error) {
 	dir := a.env.getenv("XDG_CONFIG_HOME")
 	if dir == "" {
 		home := a.env.getenv("HOME")
 		if home == "" {
-			return nil
+			return "", errors.New("neither XDG_CONFIG_HOME nor HOME is set")
 		}
 		dir = filepath.Join(home, ".config")
 	}
-	name := filepath.Join(dir, "mem", "config.yaml")
+	return filepath.Join(dir, "mem", "config.yaml"), nil
+}
+
+func (a *app) userConfig() error {
+	name, err := a.userConfigPath()
+	if err != nil {
+		return nil //nolint:nilerr // there is none
+	}
 	b, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotDir) {
 		return nil

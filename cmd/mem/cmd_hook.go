@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/tieredmem/mem/health"
 	"github.com/tieredmem/mem/hooks"
 	"github.com/tieredmem/mem/plan"
+	"github.com/tieredmem/mem/tiers"
 )
 
 type hookCmd struct {
@@ -55,8 +58,9 @@ func (t hookTarget) root(a *app) (string, error) {
 
 type hookInstallCmd struct {
 	hookTarget
-	WithRules bool `help:"Also write the standing instructions into CLAUDE.md or AGENTS.md as a marked block, and the skill."`
-	Autoload  bool `help:"In a workspace of the sessions layout too, bring the memory into each session."`
+	WithRules bool   `help:"Also write the standing instructions into CLAUDE.md or AGENTS.md as a marked block, and the skill."`
+	Autoload  bool   `help:"In a workspace of the sessions layout too, bring the memory into each session."`
+	Extractor string `placeholder:"COMMAND" help:"In the sessions layout: the command that chooses what an exchange brought, written to your own configuration. For example 'claude -p --model haiku'."`
 }
 
 func (*hookInstallCmd) Help() string {
@@ -191,6 +195,26 @@ func (c *hookInstallCmd) edits(a *app, host hooks.Host, root, program string, ar
 			out = append(out, e)
 		}
 	}
+	if a.ws.Rules.Name == "sessions" && host.Name == "claude" {
+		for _, name := range slices.Sorted(maps.Keys(hooks.SessionSkills())) {
+			e, err := readFile(filepath.Join(root, filepath.FromSlash(name)))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", e.path, err)
+			}
+			if e.before != nil && !bytes.Contains(e.before, []byte("`mem session ")) {
+				return nil, &conflicted{hinted{fmt.Errorf("%s was not written by mem", e.path), "move it away"}}
+			}
+			e.after, e.ownsWholly = []byte(hooks.SessionSkills()[name]), true
+			out = append(out, e)
+		}
+	}
+	if c.Extractor != "" {
+		e, err := a.extractorEdit(c.Extractor)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
 	if c.WithRules {
 		more, err := c.rules(host, root)
 		if err != nil {
@@ -223,6 +247,79 @@ func (c *hookInstallCmd) rules(host hooks.Host, root string) ([]edit, error) {
 	}
 	s.after, s.ownsWholly = []byte(hooks.Skill()), true
 	return []edit{e, s}, nil
+}
+
+// extractorEdit puts the extractor into the user's own configuration: there it
+// counts without trust in the workspace's.
+func (a *app) extractorEdit(command string) (edit, error) {
+	argv, err := shellWords(command)
+	if err != nil || len(argv) == 0 {
+		return edit{}, &usageError{fmt.Sprintf("--extractor %q is no command", command), "for example --extractor 'claude -p --model haiku'"}
+	}
+	name, err := a.userConfigPath()
+	if err != nil {
+		return edit{}, err
+	}
+	e, err := readFile(name)
+	if err != nil {
+		return e, fmt.Errorf("%s: %w", name, err)
+	}
+	for i, w := range argv {
+		argv[i] = strconv.Quote(w)
+	}
+	line := "extractor: [" + strings.Join(argv, ", ") + "]\n"
+	rows := strings.SplitAfter(string(e.before), "\n")
+	at := slices.IndexFunc(rows, func(l string) bool { return strings.HasPrefix(l, "extractor:") })
+	switch {
+	case at >= 0 && !strings.Contains(rows[at], "]"):
+		return e, &hinted{fmt.Errorf("%s has an extractor over several lines", name), "put this there: " + strings.TrimSpace(line)}
+	case at >= 0:
+		rows[at] = line
+	default:
+		if n := len(e.before); n > 0 && e.before[n-1] != '\n' {
+			rows = append(rows, "\n")
+		}
+		rows = append(rows, line)
+	}
+	e.after = []byte(strings.Join(rows, ""))
+	if _, err := tiers.ParseConfig(name, e.after); err != nil {
+		return e, err
+	}
+	return e, nil
+}
+
+// shellWords splits a command at blanks; quotes keep blanks together.
+func shellWords(s string) ([]string, error) {
+	var out []string
+	var word strings.Builder
+	quote, open := rune(0), false
+	for _, r := range s {
+		switch {
+		case quote != 0:
+			if r == quote {
+				quote = 0
+			} else {
+				word.WriteRune(r)
+			}
+		case r == '\'' || r == '"':
+			quote, open = r, true
+		case r == ' ' || r == '\t':
+			if open || word.Len() > 0 {
+				out = append(out, word.String())
+			}
+			word.Reset()
+			open = false
+		default:
+			word.WriteRune(r)
+		}
+	}
+	if quote != 0 {
+		return nil, errors.New("a quote is not closed")
+	}
+	if open || word.Len() > 0 {
+		out = append(out, word.String())
+	}
+	return out, nil
 }
 
 // maxSettings bounds a host's file, in bytes.
@@ -313,6 +410,9 @@ func (a *app) noteInstall(host hooks.Host, edits []edit, root string) error {
 		installs = map[string]health.HookInstall{} // damaged: written anew
 	}
 	for i, e := range edits {
+		if filepath.Base(e.path) == "config.yaml" {
+			continue // the user's own from now on
+		}
 		old, known := installs[e.path]
 		n := health.HookInstall{Host: host.Name, Path: e.path, At: a.at, After: plan.Hash(e.after)}
 		if e.before != nil {
@@ -425,7 +525,7 @@ func (c *hookRemoveCmd) candidates(host hooks.Host, root string) []string {
 			skill, dir = ".openclaw/"+skill, ".openclaw/"+dir
 		}
 	}
-	names := []string{rules, skill}
+	names := append([]string{rules, skill}, slices.Sorted(maps.Keys(hooks.SessionSkills()))...)
 	if host.Settings != "" {
 		names = append(names, host.Settings)
 	} else {
@@ -452,8 +552,11 @@ func (e *edit) restore(host hooks.Host, record health.HookInstall, untouched boo
 	switch base {
 	case "SKILL.md":
 		e.ownsWholly = true
-		if e.after = e.before; string(e.before) == hooks.Skill() {
-			e.after = nil
+		e.after = e.before
+		for _, ours := range append(slices.Collect(maps.Values(hooks.SessionSkills())), hooks.Skill()) {
+			if string(e.before) == ours {
+				e.after = nil
+			}
 		}
 	case "HOOK.md", "handler.ts":
 		// It names the program, which may have moved: ours if the rest is.

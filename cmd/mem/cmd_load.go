@@ -36,6 +36,10 @@ func (c *loadCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	return a.printLoad(d)
+}
+
+func (a *app) printLoad(d load.Document) error {
 	text := d.Markdown()
 	if a.env.stdoutTTY {
 		for l := range strings.Lines(text) {
@@ -147,6 +151,7 @@ func (a *app) business() ([]string, error) {
 		}
 		list = append(list, fmt.Sprintf("the memory is not healthy: %s: %s%s (mem health)", plural(n, "problem"), strings.Join(failed[:min(n, 3)], ", "), more))
 	}
+	list = append(list, a.spoolWaiting()...)
 	for i := range list {
 		list[i] = oneLine(safe(list[i]), maxBusiness)
 	}

@@ -101,6 +101,9 @@ func (r *hookRun) do() {
 		r.preCompact()
 	case hooks.Stop:
 		r.stamp()
+		if r.a.ws.Rules.Name == "sessions" {
+			r.recordExchange()
+		}
 	case hooks.SessionEnd:
 		r.sessionEnd()
 	}
@@ -263,6 +266,18 @@ func (r *hookRun) sweep() {
 		if info, err := e.Info(); err == nil && a.at.Sub(info.ModTime()) > staleStamp {
 			r.fail("sweep", a.ws.Unstamp("active/"+e.Name()))
 		}
+	}
+}
+
+// recordExchange puts the exchange into the day's log.
+func (r *hookRun) recordExchange() {
+	rec, err := r.a.recordExchange(r.in, r.host.Name)
+	var locked *workspace.LockedError
+	if !errors.As(err, &locked) { // it waits in the spool for the next one
+		r.fail("record", err)
+	}
+	for _, t := range rec.Trouble {
+		r.fail("record", errors.New(t))
 	}
 }
 

@@ -108,6 +108,7 @@ func commands() []command {
 		{"promote", "Bring a lesson to its durable home.", "daily", &promoteCmd{}},
 		{"verify", "Stamp today as last_verified, after a real check.", "daily", &verifyCmd{}},
 		{"tags", "Show which files carry which tags.", "daily", &tagsCmd{}},
+		{"session", "The sessions layout: record, load, promote.", "layouts", &sessionCmd{}},
 		{"hook", "Let agent hosts run mem by themselves.", "setup", &hookCmd{}},
 		{"mcp", "Serve the memory over the Model Context Protocol.", "setup", &mcpCmd{}},
 		{"config", "Show every setting and where it comes from.", "setup", &configCmd{}},
@@ -128,7 +129,7 @@ func parser(c *cli, cmds []command, env environment, exit func(int)) (*kong.Kong
 		kong.Writers(env.stdout, env.stderr), kong.ShortUsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.ExplicitGroups([]kong.Group{
-			{Key: "daily", Title: "Every day:"}, {Key: "handoffs", Title: "Handoffs:"}, {Key: "safety", Title: "After a crash, and to look back:"}, {Key: "setup", Title: "Setting up:"},
+			{Key: "daily", Title: "Every day:"}, {Key: "handoffs", Title: "Handoffs:"}, {Key: "safety", Title: "After a crash, and to look back:"}, {Key: "layouts", Title: "Other memory systems:"}, {Key: "setup", Title: "Setting up:"},
 		}),
 	}
 	for _, x := range cmds {

@@ -59,6 +59,7 @@ func (a *app) around() (around, error) {
 	if n := a.pendingHandoffs(); n > 0 {
 		out.Waiting = append(out.Waiting, plural(n, "handoff")+" in the inboxes (mem ingest)")
 	}
+	out.Waiting = append(out.Waiting, a.spoolWaiting()...)
 	for _, name := range []string{"review", "ingest"} {
 		j := jobState{Job: name, Scheduled: a.scheduled(name), Problem: problem[name]}
 		if rec, err := health.ReadJob(a.ws.View(), ".mem/jobs/"+name+".json"); err == nil && !rec.At.IsZero() {

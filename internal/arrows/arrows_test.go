@@ -38,12 +38,14 @@ var may = map[string][]string{
 	"search":          {"tiers", "entry", "walk"},
 	"load":            {"tiers", "entry"},
 	"hooks":           {},
+	"session":         {"tiers", "entry", "plan"},
+	"feedback":        {"tiers", "entry", "plan"},
 	"mcp":             {},
 }
 
 // features never reach these, not even through others.
 var (
-	features = []string{"tiers", "plan", "entry", "guard", "buffer", "walk", "health", "lessons", "archive", "review", "schedule", "handoff", "search", "load", "hooks", "mcp"}
+	features = []string{"tiers", "plan", "entry", "guard", "buffer", "walk", "health", "lessons", "archive", "review", "schedule", "handoff", "search", "load", "hooks", "mcp", "session", "feedback"}
 	never    = []string{
 		module + "durable", module + "journal", module + "workspace",
 		"github.com/alecthomas/kong", "github.com/gofrs/flock", "github.com/rs/zerolog",

@@ -1,0 +1,570 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tieredmem/mem/durable"
+	"github.com/tieredmem/mem/guard"
+	"github.com/tieredmem/mem/hooks"
+	"github.com/tieredmem/mem/load"
+	"github.com/tieredmem/mem/plan"
+	"github.com/tieredmem/mem/session"
+	"github.com/tieredmem/mem/tiers"
+	"github.com/tieredmem/mem/workspace"
+)
+
+type sessionCmd struct {
+	Record  sessionRecordCmd  `cmd:"" help:"Put the last exchange into today's log: reads a Stop hook's JSON on stdin."`
+	Load    sessionLoadCmd    `cmd:"" help:"Print long-term memory and the logs of today and yesterday."`
+	Promote sessionPromoteCmd `cmd:"" help:"Archive old logs, and bring what lasts into long-term memory."`
+}
+
+func (*sessionCmd) Help() string {
+	return "The sessions layout: a log for each day, filled from each exchange, and a digest of\nwhat lasts. What an exchange brought is chosen by an extractor of yours\n(extractor: in the configuration); without one it goes in as it was said.\n\n  mem session load\n  mem session promote\n  mem session promote --accept 1a2b"
+}
+
+// wantLayout refuses a workspace of another kind.
+func (a *app) wantLayout(name string) error {
+	if _, err := a.open(false); err != nil {
+		return err
+	}
+	if got := a.ws.Rules.Name; got != name {
+		return &hinted{fmt.Errorf("this workspace is of the layout %s; the command is for %s", got, name), "mem init --layout " + name + " makes one"}
+	}
+	return nil
+}
+
+type sessionRecordCmd struct {
+	Host string `default:"claude" help:"Which host's transcript it is: claude or codex."`
+}
+
+// extractTimeout is how long an extractor may take.
+const extractTimeout = 60 * time.Second
+
+func (c *sessionRecordCmd) Run(a *app) error {
+	if a.env.getenv(inHook) != "" {
+		a.object(map[string]any{"outcome": "nothing", "reason": "inside a hook"})
+		return nil
+	}
+	b, err := io.ReadAll(io.LimitReader(a.env.stdin, hooks.MaxInput+1))
+	if err != nil {
+		return err
+	}
+	in, err := hooks.ReadInput(b)
+	if err != nil {
+		return &hinted{err, "give the JSON that a Stop hook gets on stdin"}
+	}
+	if in.StopHookActive {
+		a.object(map[string]any{"outcome": "nothing", "reason": "a hook has brought the agent here"})
+		return nil
+	}
+	if a.Workspace == "" && in.Dir != "" {
+		if a.dir, err = workspace.Find(in.Dir, a.env.getenv("HOME")); err != nil {
+			return err
+		}
+	}
+	if err := a.wantLayout("sessions"); err != nil {
+		return err
+	}
+	if a.DryRun {
+		e, err := a.exchange(in)
+		if err != nil {
+			return err
+		}
+		a.say("[dry-run] record: %s", oneLine(e.Human, maxShown))
+		a.object(map[string]any{"outcome": "would-record", "human": e.Human, "assistant": e.Assistant})
+		return nil
+	}
+	r, err := a.recordExchange(in, c.Host)
+	if err != nil {
+		return err
+	}
+	for _, w := range r.Trouble {
+		a.warn("%s", w)
+	}
+	a.say("%s: %s", r.Outcome, plural(r.Recorded, "exchange"))
+	a.object(map[string]any{"outcome": r.Outcome, "recorded": r.Recorded, "waiting": r.Waiting, "receipt": r.Receipt, "trouble": attentionList(r.Trouble)})
+	return nil
+}
+
+// recording is what a run of record did.
+type recording struct {
+	Outcome  string // recorded, waiting, nothing
+	Recorded int
+	Waiting  int
+	Receipt  string
+	Trouble  []string
+}
+
+// exchange finds what was said last.
+func (a *app) exchange(in hooks.Input) (session.Exchange, error) {
+	var e session.Exchange
+	if in.Transcript == "" {
+		return e, errors.New("the hook names no transcript")
+	}
+	f, err := os.Open(in.Transcript)
+	if err != nil {
+		return e, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return e, err
+	}
+	if !info.Mode().IsRegular() {
+		return e, fmt.Errorf("%s is no regular file", in.Transcript)
+	}
+	e, err = session.Last(f, info.Size())
+	if in.LastMessage != "" && err == nil {
+		e.Assistant = in.LastMessage
+	}
+	if errors.Is(err, session.ErrNoExchange) && in.LastMessage != "" {
+		e, err = session.Exchange{Assistant: in.LastMessage}, nil
+	}
+	return session.Bound(e), err
+}
+
+// recordExchange spools the last exchange, then brings what waits into the
+// logs.
+func (a *app) recordExchange(in hooks.Input, host string) (recording, error) {
+	r := recording{Outcome: "nothing"}
+	e, err := a.exchange(in)
+	if err != nil && !errors.Is(err, session.ErrNoExchange) {
+		// What waits from before is brought in all the same.
+		r.Trouble = append(r.Trouble, "the transcript cannot be read: "+err.Error())
+	}
+	if err == nil && !e.Empty() {
+		s := session.Spooled{Exchange: e, At: a.at, Host: host, Session: in.Session, Project: a.projectOf(in.Dir)}
+		if !session.Known(a.ws.View(), a.at, s.Key()) {
+			b, err := json.MarshalIndent(s, "", " ")
+			if err != nil {
+				return r, err
+			}
+			if err := a.ws.Drop(strings.TrimPrefix(session.SpoolDir, ".mem/")+"/"+s.Key()+".json", append(b, '\n')); err != nil {
+				return r, fmt.Errorf("the exchange could not be kept: %w", err)
+			}
+		}
+	}
+	return r, a.settle(&r)
+}
+
+// projectOf is the project that a directory belongs to: the nearest above it.
+func (a *app) projectOf(dir string) string {
+	best, name := "", session.Root
+	real := resolved(dir)
+	for p, memory := range session.Projects(a.ws.Rules) {
+		home := a.expand(memory)
+		if path.Base(memory) == path.Base(path.Dir(a.ws.Rules.Hot.File)) {
+			home = filepath.Dir(home)
+		}
+		for _, d := range []string{dir, real} {
+			if (d == home || strings.HasPrefix(d, home+string(filepath.Separator))) && (len(home) > len(best) || len(home) == len(best) && p < name) {
+				best, name = home, p
+			}
+		}
+	}
+	return name
+}
+
+// perRun bounds how many exchanges one run brings in: an agent waits for it.
+const perRun = 5
+
+// settle brings exchanges that wait into the logs: the newest first, since its
+// extractor may be the one that works again.
+func (a *app) settle(r *recording) error {
+	list, trouble, err := session.Spool(a.ws.View())
+	if err != nil {
+		return err
+	}
+	r.Trouble = append(r.Trouble, trouble...)
+	a.warnUntrusted("extractor", "projects")
+	dirs := a.projectDirs()
+	var notes []session.Note
+	deadline := time.Now().Add(extractTimeout) // how long it takes, not what time it is
+	for _, s := range slices.Backward(list) {
+		if len(notes) == perRun || !time.Now().Before(deadline) {
+			break
+		}
+		n := session.Note{Spooled: s}
+		if _, ok := dirs[n.Project]; !ok {
+			n.Project = session.Root
+		}
+		switch {
+		case len(guard.Secrets([]byte(s.Human+"\n"+s.Assistant))) > 0:
+			// It stays where only its owner reads it, and is sent nowhere.
+			n.Answer = session.Answer{n.Project: {"context": {"an exchange held what looks like a credential: it is kept in the trash, not here (mem trash list)"}}}
+		case len(a.ws.Rules.Extractor) > 0:
+			if n.Raw, n.Answer, err = a.extract(s, n.Project, dirs, time.Until(deadline)); err != nil {
+				r.Trouble = append(r.Trouble, "the extractor: "+err.Error())
+				if err := a.failedOnce(s, err); err != nil {
+					r.Trouble = append(r.Trouble, err.Error())
+				}
+				break // the others would fare alike
+			}
+			r.Trouble = append(r.Trouble, unknownProjects(n.Answer, dirs)...)
+		}
+		notes = append(notes, n)
+	}
+	slices.Reverse(notes)
+	r.Waiting = len(list) - len(notes)
+	if len(notes) == 0 {
+		if r.Waiting > 0 {
+			r.Outcome = "waiting"
+		}
+		return nil
+	}
+	inside := a.recordOutside(notes, dirs, r)
+	p, err := a.update(func(m fs.FS) (plan.Plan, error) {
+		var still []session.Note
+		for _, n := range notes { // another run may have recorded some meanwhile
+			if b, err := fs.ReadFile(m, n.Name); err == nil {
+				n.Spooled.Raw = bytes.Clone(b)
+				still = append(still, n)
+			}
+		}
+		if len(still) == 0 {
+			return plan.Plan{}, nil
+		}
+		return session.Record(m, a.ws.Rules, still, inside)
+	})
+	if err != nil {
+		return err
+	}
+	r.Outcome, r.Recorded, r.Receipt = "recorded", len(notes), p.ID
+	return nil
+}
+
+func unknownProjects(answer session.Answer, dirs map[string]string) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(answer)) {
+		if _, ok := dirs[name]; !ok {
+			out = append(out, fmt.Sprintf("the extractor named the project %q, which is not configured: what it says of it is only in .debug", name))
+		}
+	}
+	return out
+}
+
+// failedOnce notes in the spool that an attempt failed.
+func (a *app) failedOnce(s session.Spooled, cause error) error {
+	s.Attempts++
+	s.Error = oneLine(safe(cause.Error()), 300)
+	b, err := json.MarshalIndent(s, "", " ")
+	if err != nil {
+		return err
+	}
+	return a.ws.Record("session record", strings.TrimPrefix(s.Name, ".mem/"), append(b, '\n'))
+}
+
+// projectDirs are the directories of the projects' memories, as configured.
+func (a *app) projectDirs() map[string]string { return session.Projects(a.ws.Rules) }
+
+// outside reports whether a project's memory is outside the workspace.
+func outside(dir string) bool {
+	return filepath.IsAbs(dir) || strings.HasPrefix(dir, "~") || !filepath.IsLocal(dir)
+}
+
+// recordOutside brings what belongs to projects outside the workspace into
+// their own logs, and gives the projects that are inside. Merging is the same
+// done twice, so a crash before the rest costs nothing. What cannot be written
+// there goes to root's log.
+func (a *app) recordOutside(notes []session.Note, dirs map[string]string, r *recording) map[string]string {
+	inside := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(dirs)) {
+		if !outside(dirs[name]) {
+			inside[name] = dirs[name]
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(dirs)) {
+		if !outside(dirs[name]) {
+			continue
+		}
+		var theirs []session.Note
+		for _, n := range notes {
+			if _, ok := n.Answer[name]; ok || n.Project == name {
+				n.Name, n.Raw = "", nil
+				theirs = append(theirs, n)
+			}
+		}
+		if len(theirs) == 0 {
+			continue
+		}
+		err := a.recordThere(a.expand(dirs[name]), name, theirs)
+		for i := range notes {
+			if err == nil && notes[i].Project == name {
+				notes[i].Elsewhere = true
+			}
+		}
+		if err != nil {
+			r.Trouble = append(r.Trouble, fmt.Sprintf("project %s (%s): %v: it goes to root's log", name, dirs[name], err))
+			for i := range notes {
+				if notes[i].Answer[name] != nil {
+					notes[i].Answer = maps.Clone(notes[i].Answer)
+					notes[i].Answer[session.Root] = addSections(notes[i].Answer[session.Root], notes[i].Answer[name])
+				}
+			}
+		}
+	}
+	for i := range notes {
+		if _, ok := inside[notes[i].Project]; !ok {
+			notes[i].Project = session.Root
+		}
+	}
+	return inside
+}
+
+func addSections(a, b session.Sections) session.Sections {
+	out := session.Sections{}
+	for _, s := range []session.Sections{a, b} {
+		for k, items := range s {
+			out[k] = append(out[k], items...)
+		}
+	}
+	return out
+}
+
+// recordThere records into a memory outside the workspace: a workspace of its
+// own, with its own lock.
+func (a *app) recordThere(memory, name string, notes []session.Note) error {
+	dir := filepath.Dir(memory)
+	if _, err := os.Stat(dir); err != nil {
+		return err // only directories in the workspace are made
+	}
+	disk, err := workspace.OpenDisk(dir)
+	if err != nil {
+		return err
+	}
+	if err := workspace.MayWrite(dir, disk, a.ws.Rules); err != nil {
+		return err
+	}
+	var d durable.FS = disk
+	if a.env.wrap != nil {
+		d = a.env.wrap(d)
+	}
+	there := &workspace.Workspace{Dir: dir, Rules: a.ws.Rules, Disk: d, Lock: workspace.FileLock(dir), LockWait: a.LockWait, At: a.at, Host: a.ws.Host, Features: features(a.ws.Rules, a.at)}
+	_, _, err = there.Update("session record", func(m fs.FS) (plan.Plan, error) {
+		return session.Record(m, a.ws.Rules, notes, map[string]string{name: filepath.Base(memory)})
+	})
+	return err
+}
+
+// extract asks the extractor what is worth keeping of an exchange.
+func (a *app) extract(s session.Spooled, project string, dirs map[string]string, limit time.Duration) ([]byte, session.Answer, error) {
+	log, err := fs.ReadFile(a.ws.View(), path.Join(dirs[project], "logs", a.ws.Rules.Day(s.At)+".md"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !outside(dirs[project]) {
+		return nil, nil, err
+	}
+	if len(log) > maxLog {
+		log = log[len(log)-maxLog:]
+	}
+	out, err := a.runExtractor(session.Prompt(s.Exchange, project, slices.Sorted(maps.Keys(dirs)), strings.ToValidUTF8(string(log), "\ufffd")), limit)
+	if err != nil {
+		return nil, nil, err
+	}
+	answer, err := session.ParseAnswer(out, project)
+	return out, answer, err
+}
+
+// spoolWaiting says what waits to be put into a log, once an attempt failed.
+func (a *app) spoolWaiting() []string {
+	list, trouble, err := session.Spool(a.ws.View())
+	if err != nil {
+		return []string{err.Error()}
+	}
+	n, last := 0, ""
+	for _, s := range list {
+		if s.Error != "" {
+			last = s.Error
+		}
+		if s.Error != "" || a.at.Sub(s.At) > 5*time.Minute {
+			n++
+		}
+	}
+	if n > 0 {
+		line := plural(n, "exchange") + " not yet in a log"
+		if last != "" {
+			line += ", the extractor failed: " + last
+		}
+		trouble = append(trouble, line+" (mem session record brings them in with the next)")
+	}
+	return trouble
+}
+
+// maxLog bounds how much of a log an extractor sees, in bytes.
+const maxLog = 64 << 10
+
+// runExtractor runs the configured command, in an empty directory, so that no
+// project's instructions reach it, with MEM_HOOK set, so that its own hooks do
+// nothing.
+func (a *app) runExtractor(prompt string, limit time.Duration) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "mem-extract-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	argv := a.ws.Rules.Extractor
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // the user's own configuration, or trusted
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), inHook+"=1")
+	cmd.Stdin = strings.NewReader(prompt)
+	cmd.WaitDelay = time.Second // what it started may hold its output open
+	out := &limitedBuffer{limit: session.MaxAnswer}
+	errs := &limitedBuffer{limit: 4 << 10, quiet: true}
+	cmd.Stdout, cmd.Stderr = out, errs
+	cmd.Cancel = func() error { return killGroup(cmd) }
+	ownGroup(cmd)
+	err = cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("%s took longer than %s", argv[0], limit.Round(time.Second))
+	case out.over:
+		return nil, fmt.Errorf("%w: more than %d bytes", session.ErrAnswer, session.MaxAnswer)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w: %s", argv[0], err, oneLine(errs.b.String(), 200))
+	}
+	return out.b.Bytes(), nil
+}
+
+// limitedBuffer keeps the beginning of what is written to it. Beyond its limit
+// a writer is told to stop, unless quiet.
+type limitedBuffer struct {
+	b     bytes.Buffer
+	limit int
+	over  bool
+	quiet bool
+}
+
+var errOver = errors.New("too much output")
+
+func (l *limitedBuffer) Write(p []byte) (int, error) {
+	room := l.limit - l.b.Len()
+	if len(p) > room {
+		l.over = true
+		l.b.Write(p[:max(room, 0)])
+		if !l.quiet {
+			return 0, errOver
+		}
+		return len(p), nil
+	}
+	return l.b.Write(p)
+}
+
+type sessionLoadCmd struct {
+	Project string `arg:"" optional:"" help:"A project of mem.yaml; without it, root."`
+	Budget  int    `default:"20000" help:"The most characters to print."`
+}
+
+// projectRules are the rules of one project's memory.
+func (a *app) projectRules(project string) (tiers.Rules, string, error) {
+	rules := a.ws.Rules
+	dirs := a.projectDirs()
+	if project == "" {
+		project = session.Root
+	}
+	dir, ok := dirs[project]
+	if !ok {
+		return rules, "", &hinted{fmt.Errorf("there is no project %q", project), "projects: " + strings.Join(slices.Sorted(maps.Keys(dirs)), ", ") + " (projects: in mem.yaml)"}
+	}
+	if outside(dir) {
+		return rules, "", &hinted{fmt.Errorf("the project %s is outside this workspace", project), "mem --workspace " + filepath.Dir(a.expand(dir)) + " session …"}
+	}
+	rules.Hot.File = path.Join(dir, path.Base(rules.Hot.File))
+	rules.Notes = []string{path.Join(dir, "logs")}
+	return rules, dir, nil
+}
+
+func (c *sessionLoadCmd) Run(a *app) error {
+	if err := a.wantLayout("sessions"); err != nil {
+		return err
+	}
+	if c.Budget < 1 || c.Budget > maxBudget {
+		return &usageError{fmt.Sprintf("--budget %d: nothing could be printed", c.Budget), fmt.Sprintf("a number of characters from 1 to %d", maxBudget)}
+	}
+	rules, _, err := a.projectRules(c.Project)
+	if err != nil {
+		return err
+	}
+	business, err := a.business()
+	if err != nil {
+		return err
+	}
+	d, err := load.Read(a.ws.View(), rules, a.at, load.Options{Budget: c.Budget, Business: business})
+	if err != nil {
+		return err
+	}
+	return a.printLoad(d)
+}
+
+type sessionPromoteCmd struct {
+	Project string   `arg:"" optional:"" help:"A project of mem.yaml; without it, root."`
+	Accept  []string `placeholder:"ID" help:"Write these candidates into long-term memory."`
+	All     bool     `help:"Write all candidates."`
+}
+
+func (*sessionPromoteCmd) Help() string {
+	return "Moves logs older than 30 days to logs/archives, lists decisions and knowledge of the\nothers that long-term memory lacks, and writes those that you accept. Over 300 lines\nlong-term memory is folded and its oldest sections move to logs/archives too; the\nnewest stay.\n\n  mem session promote --dry-run\n  mem session promote --accept 1a2b --accept 3c4d"
+}
+
+func (c *sessionPromoteCmd) Run(a *app) error {
+	if err := a.wantLayout("sessions"); err != nil {
+		return err
+	}
+	if c.All && len(c.Accept) > 0 {
+		return &usageError{"--all and --accept exclude each other", "name ids, or take all"}
+	}
+	a.ws = nil
+	ws, err := a.open(true)
+	if err != nil {
+		return err
+	}
+	_, dir, err := a.projectRules(c.Project)
+	if err != nil {
+		return err
+	}
+	var r session.Promotion
+	p, err := a.update(func(m fs.FS) (p plan.Plan, err error) {
+		p, r, err = session.Promote(m, ws.Rules, a.at, dir, session.Options{Accept: c.Accept, All: c.All})
+		return p, err
+	})
+	if errors.Is(err, session.ErrNoCandidate) {
+		return &hinted{err, "mem session promote lists them"}
+	}
+	if err != nil {
+		return err
+	}
+	for _, m := range r.Archived {
+		a.say("%s → %s (%d days)", m.From, m.To, m.Age)
+	}
+	accepted := map[string]bool{}
+	for _, x := range r.Accepted {
+		accepted[x.ID] = true
+		a.say("accepted  %s  %s", x.ID, oneLine(x.Text, maxShown))
+	}
+	for _, x := range r.Candidates {
+		if !accepted[x.ID] {
+			a.say("candidate %s  %s  %s", x.ID, x.Day, oneLine(x.Text, maxShown))
+		}
+	}
+	outcome := "promoted"
+	if p.Empty() {
+		outcome = "nothing"
+	}
+	a.done(p, map[string]any{"outcome": outcome, "archived": r.Archived, "candidates": r.Candidates, "accepted": r.Accepted, "lines": r.Lines, "limit": r.Limit, "moved": r.Moved, "folded": r.Folded},
+		"long-term memory: %d of %d lines; %d moved to the archive, %d folded", r.Lines, r.Limit, r.Moved, r.Folded)
+	return nil
+}
