@@ -38,7 +38,9 @@ type HookInstall struct {
 	At     time.Time `json:"at"`
 	Events []string  `json:"events"`
 	After  string    `json:"after"`            // hash of the file as it was left
-	Before *string   `json:"before,omitempty"` // its text before; nil: it was not there
+	Known  bool      `json:"known"`            // what it was before is known
+	Absent bool      `json:"absent,omitempty"` // it was not there
+	Before []byte    `json:"before,omitempty"` // else its bytes
 }
 
 // ReadHookInstalls reads where hooks were put, by path.
@@ -100,7 +102,7 @@ func FailuresTold(runs []HookRun, zone *time.Location) []string {
 		if count[k] > 1 {
 			times = fmt.Sprintf("%d times", count[k])
 		}
-		out = append(out, fmt.Sprintf("the %s hook of %s failed %s since %s, at last with: %s", k.event, k.host, times, first[k].In(zone).Format("2006-01-02 15:04"), last[k]))
+		out = append(out, fmt.Sprintf("the %s hook of %s failed %s since %s, at last with: %.150s", k.event, k.host, times, first[k].In(zone).Format("2006-01-02 15:04"), last[k]))
 	}
 	return out
 }
@@ -150,9 +152,10 @@ func (p *pass) hooksOverdue(all *found) {
 			p.note(all, Fail, "jobs.overdue", HookInstalls, 0, "mem hook status", "the %s hook of %s has not run since %s, though others of it have", e, i.Host, since.In(p.rules.Location).Format(time.DateOnly))
 		}
 	}
-	if runs, _ := ReadHookFailures(p.m); len(runs) > 0 {
-		lines := FailuresTold(runs, p.rules.Location)
-		slices.Sort(lines)
-		p.note(all, Fail, "jobs.overdue", HookFailures, 0, "mem hook status", "%s", strings.Join(lines, "; "))
+	runs, _ := ReadHookFailures(p.m)
+	lines := FailuresTold(runs, p.rules.Location)
+	slices.Sort(lines)
+	for _, l := range lines {
+		p.note(all, Fail, "jobs.overdue", HookFailures, 0, "mem hook status", "%s", l)
 	}
 }

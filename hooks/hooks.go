@@ -168,12 +168,61 @@ func quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// Ours reports whether a command line is one of ours, and for which event.
+// Ours reports whether a command line is one of ours and nothing else, and for
+// which event.
 func Ours(command, host string) (event string, ok bool) {
 	for _, e := range Events {
-		if strings.HasSuffix(command, " hook run "+e+" --host "+host) || strings.HasSuffix(command, " hook run "+e+" --autoload --host "+host) {
-			return e, true
+		for _, flag := range []string{"", " --autoload"} {
+			before, ok := strings.CutSuffix(command, " hook run "+e+flag+" --host "+host)
+			if !ok {
+				continue
+			}
+			words, plain := unquote(before)
+			if !plain || len(words) != 1 && (len(words) != 3 || words[1] != "--workspace") {
+				return "", false
+			}
+			base := words[0][strings.LastIndexAny(words[0], "/\\")+1:]
+			return e, base == "mem" || base == "mem.exe"
 		}
 	}
 	return "", false
+}
+
+// WorkspaceOf is the workspace that a command line of ours names, or "".
+func WorkspaceOf(command string) string {
+	before, _, _ := strings.Cut(command, " hook run ")
+	if words, plain := unquote(before); plain && len(words) == 3 {
+		return words[2]
+	}
+	return ""
+}
+
+// unquote splits what quote has joined; plain is false for a line that a shell
+// would do more with.
+func unquote(s string) (words []string, plain bool) {
+	word, inside, open := "", false, false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case inside && c == '\'':
+			inside = false
+		case inside:
+			word += string(c)
+		case c == '\'':
+			inside, open = true, true
+		case c == '\\' && i+1 < len(s) && s[i+1] == '\'':
+			word += "'"
+			i++
+		case c == ' ':
+			words = append(words, word)
+			word, open = "", false
+		case strings.IndexByte(";&|<>`$\n\"*?(){}[]#~", c) >= 0:
+			return nil, false
+		default:
+			word += string(c)
+		}
+	}
+	if word != "" || open {
+		words = append(words, word)
+	}
+	return words, !inside
 }

@@ -31,7 +31,30 @@ func parse(text []byte) (hujson.Value, *hujson.Object, error) {
 	if !ok {
 		return v, nil, fmt.Errorf("%w: it is no object", ErrSettings)
 	}
-	return v, root, nil
+	if err := unique(root); err != nil {
+		return v, nil, err
+	}
+	if i := member(root, "hooks"); i >= 0 {
+		if o, ok := root.Members[i].Value.Value.(*hujson.Object); ok {
+			err = unique(o)
+		}
+	}
+	return v, root, err
+}
+
+// unique refuses an object that names something twice: which one counts is for
+// its reader to say.
+func unique(o *hujson.Object) error {
+	seen := map[string]bool{}
+	for _, m := range o.Members {
+		if l, ok := m.Name.Value.(hujson.Literal); ok {
+			if seen[l.String()] {
+				return fmt.Errorf("%w: %q stands there twice", ErrSettings, l.String())
+			}
+			seen[l.String()] = true
+		}
+	}
+	return nil
 }
 
 func member(o *hujson.Object, name string) int {
@@ -80,7 +103,16 @@ func Add(text []byte, host Host, command func(event string) string) ([]byte, err
 		entry.BeforeExtra = hujson.Extra("\n" + strings.Repeat(unit, 3))
 		row.Elements = append(row.Elements, entry)
 	}
-	return v.Pack(), nil
+	return whole(v)
+}
+
+// whole prints settings, and makes sure that they are JSON still.
+func whole(v hujson.Value) ([]byte, error) {
+	out := v.Pack()
+	if !json.Valid(out) {
+		return nil, fmt.Errorf("%w: it cannot be changed without damage", ErrSettings)
+	}
+	return out, nil
 }
 
 // child gives a member's value, which is made if it is not there.
@@ -185,13 +217,32 @@ func each(list *hujson.Value, f func(row *hujson.Array, i int, action *hujson.Ob
 				k--
 			}
 		}
+		endArray(row)
 		if before > 0 && len(row.Elements) == 0 {
 			entries.Elements = slices.Delete(entries.Elements, n, n+1)
 			n--
 		}
 	}
-	if len(entries.Elements) == 0 {
-		entries.AfterExtra = nil
+	endArray(entries)
+}
+
+// endArray leaves no comma behind the last element, and endObject none behind
+// the last member: white space that stood before one belongs to the end now.
+func endArray(a *hujson.Array) {
+	if n := len(a.Elements); n == 0 {
+		a.AfterExtra = nil
+	} else if last := &a.Elements[n-1]; last.AfterExtra != nil {
+		a.AfterExtra = append(last.AfterExtra, a.AfterExtra...)
+		last.AfterExtra = nil
+	}
+}
+
+func endObject(o *hujson.Object) {
+	if n := len(o.Members); n == 0 {
+		o.AfterExtra = nil
+	} else if last := &o.Members[n-1].Value; last.AfterExtra != nil {
+		o.AfterExtra = append(last.AfterExtra, o.AfterExtra...)
+		last.AfterExtra = nil
 	}
 }
 
@@ -232,13 +283,12 @@ func Remove(text []byte, host Host) ([]byte, error) {
 	if !changed {
 		return text, nil
 	}
+	endObject(all)
 	if len(all.Members) == 0 {
 		root.Members = slices.Delete(root.Members, i, i+1)
-		if len(root.Members) == 0 {
-			root.AfterExtra = nil
-		}
+		endObject(root)
 	}
-	return v.Pack(), nil
+	return whole(v)
 }
 
 // Installed lists the events that a settings text has our hooks for.

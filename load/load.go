@@ -30,7 +30,9 @@ type Section struct {
 // Document is what a session begins with, in the order of reading.
 type Document struct {
 	Sections []Section
+	LeftOut  []string // paths of which nothing fits
 	Trouble  []string // what could not be read
+	budget   int
 }
 
 // Options say what to gather.
@@ -79,7 +81,9 @@ func Read(m fs.FS, rules tiers.Rules, now time.Time, o Options) (Document, error
 			return latest(b, o.Match)
 		})...)
 	}
-	return Document{Sections: fit(all, o.Budget), Trouble: r.trouble}, nil
+	d := Document{Trouble: r.trouble, budget: o.Budget}
+	d.Sections, d.LeftOut = fit(all, o.Budget)
+	return d, nil
 }
 
 type reader struct {
@@ -218,7 +222,27 @@ func (d Document) Markdown() string {
 			sb.WriteString(s.note() + "\n")
 		}
 	}
+	if len(d.LeftOut) > 0 {
+		sb.WriteString(d.leftOut(d.budget - utf8.RuneCountInString(sb.String())))
+	}
 	return sb.String()
+}
+
+// leftOut names what did not fit at all, as far as there is room for that.
+func (d Document) leftOut(room int) string {
+	for n := len(d.LeftOut); n >= 0; n-- {
+		text := "\n[left out whole: " + strings.Join(d.LeftOut[:n], ", ")
+		switch more := len(d.LeftOut) - n; {
+		case more > 0 && n > 0:
+			text += fmt.Sprintf(" and %d more", more)
+		case more > 0:
+			text = fmt.Sprintf("\n[%d files left out", more)
+		}
+		if text += "]\n"; utf8.RuneCountInString(text) <= room {
+			return text
+		}
+	}
+	return ""
 }
 
 // Title is the heading that a section stands under.
@@ -247,30 +271,60 @@ func (s Section) overhead() int {
 	return utf8.RuneCountInString(s.Title()) + 3 + utf8.RuneCountInString(s.note()) + 1
 }
 
+// Room that is kept for naming what does not fit at all, and the least that a
+// section is worth beginning with, in characters.
+const (
+	nameRoom = 150
+	least    = 40
+)
+
 // fit cuts sections so that all together have at most budget characters. Each
-// gets its share first; what is left over goes to those that want more, in the
-// order of reading.
-func fit(all []wanted, budget int) []Section {
+// gets its share first, if that is worth it; what is left over goes to those
+// that want more, in the order of reading. It also gives the paths of which
+// nothing fits.
+func fit(all []wanted, budget int) ([]Section, []string) {
 	need := make([]int, len(all))
 	got := make([]int, len(all))
-	left := budget
+	sum := 0
 	for i, w := range all {
 		need[i] = utf8.RuneCountInString(w.Text) + w.overhead()
-		got[i] = min(need[i], int(w.share*float64(budget)), left)
-		left -= got[i]
+		sum += need[i]
 	}
-	for i := range all {
+	left := budget
+	if sum > budget {
+		left = max(budget-nameRoom, 0)
+	}
+	total := left
+	for i, w := range all {
+		want := min(need[i], int(w.share*float64(total)), left)
+		if want < need[i] && want < w.overhead()+least {
+			continue
+		}
+		got[i] = want
+		left -= want
+	}
+	for i, w := range all {
 		more := min(need[i]-got[i], left)
+		if got[i] == 0 && more < need[i] && more < w.overhead()+least {
+			continue
+		}
 		got[i] += more
 		left -= more
 	}
 	var out []Section
+	var none []string
 	for i, w := range all {
-		if s, ok := w.cut(got[i] - w.overhead()); ok {
+		s, ok := w.cut(got[i] - w.overhead())
+		switch {
+		case ok:
 			out = append(out, s)
+		case w.Path == "":
+			none = append(none, "unfinished business (mem status)")
+		default:
+			none = append(none, w.Path)
 		}
 	}
-	return out
+	return out, none
 }
 
 // cut shortens a section to at most so many characters, at the boundaries of

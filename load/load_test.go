@@ -152,7 +152,7 @@ func TestEveryBudget(t *testing.T) {
 		}
 		for _, s := range d.Sections {
 			cut := s.Left > 0
-			if cut && !strings.Contains(text, "left out") {
+			if cut && len(d.LeftOut) == 0 && !strings.Contains(text, "left out") {
 				t.Fatalf("budget %d: %s is cut in silence", budget, s.Path)
 			}
 			newest := map[string]string{"memory/working-buffer.md": "task 039\n", "memory/episodic/2026-11-30.md": "today 049\n", ".learnings/ERRORS.md": "broke 029\n"}[s.Path]
@@ -167,6 +167,30 @@ func TestEveryBudget(t *testing.T) {
 	d, err := Read(m, r, now, Options{Budget: size + 1000, Business: []string{"one", "two"}})
 	if err != nil || d.Markdown() != whole.Markdown() {
 		t.Errorf("with room for all something is left out (%v)", err)
+	}
+}
+
+// TestManyNotes: a file of which nothing fits is named.
+func TestManyNotes(t *testing.T) {
+	files := map[string]string{"MEMORY.md": "# Memory\n"}
+	for i := range 30 {
+		files[fmt.Sprintf("memory/episodic/2026-11-30-s%02d.md", i)] = rows(20, "a line of a note that is long enough")
+	}
+	d, err := Read(memory(files), rules(t, "canonical"), now, Options{Budget: 10_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := d.Markdown()
+	for name := range files {
+		if !strings.Contains(text, name) && !strings.Contains(text, "more]") {
+			t.Errorf("%s is not mentioned", name)
+		}
+	}
+	if len(d.Sections)+len(d.LeftOut) != 31 || utf8.RuneCountInString(text) < 9000 || utf8.RuneCountInString(text) > 10_000 {
+		t.Errorf("%d sections, %d left out, %d characters", len(d.Sections), len(d.LeftOut), utf8.RuneCountInString(text))
+	}
+	if d, err = Read(memory(files), rules(t, "canonical"), now, Options{Budget: 60}); err != nil || !strings.Contains(d.Markdown(), "30 more]") {
+		t.Errorf("a tiny budget: %q (%v)", d.Markdown(), err)
 	}
 }
 

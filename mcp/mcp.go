@@ -57,7 +57,7 @@ type (
 		Skip []string `json:"skip,omitempty" jsonschema:"not these checks or groups"`
 	}
 	loadArgs struct {
-		Budget int    `json:"budget,omitempty" jsonschema:"the most characters; 10000 if left out"`
+		Budget *int   `json:"budget,omitempty" jsonschema:"the most characters; 10000 if left out"`
 		Since  string `json:"since,omitempty" jsonschema:"daily notes from that day on, YYYY-MM-DD; yesterday if left out"`
 		Match  string `json:"match,omitempty" jsonschema:"of the lessons, those with one of these words"`
 	}
@@ -156,8 +156,8 @@ func (t tools) read() {
 	})
 	add(t, &sdk.Tool{Name: "memory_load", Description: "What a session begins with: unfinished business, the always-loaded file, the working buffer, the latest notes and lessons.", Annotations: looks("Load memory")}, func(in loadArgs) ([]string, string) {
 		args := []string{"load"}
-		if in.Budget != 0 {
-			args = append(args, "--budget="+strconv.Itoa(in.Budget))
+		if in.Budget != nil {
+			args = append(args, "--budget="+strconv.Itoa(*in.Budget))
 		}
 		return given(given(args, "--since", in.Since), "--match", in.Match), ""
 	})

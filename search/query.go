@@ -97,22 +97,16 @@ func (q *Query) phrase(s string) {
 }
 
 func (q *Query) words(s string) {
-	prefix := len(s) > 1 && strings.HasSuffix(s, "*")
-	last := -1
-	eachToken(s, func(t token) {
-		q.add(t, false)
-		last = len(q.terms) - 1
-	})
-	if prefix && last >= 0 && q.terms[last].cjk == nil {
-		var word string
-		eachToken(s, func(t token) { word = t.text })
-		q.terms[last] = term{stem: word, prefix: true, near: word}
+	var all []token
+	eachToken(s, func(t token) { all = append(all, t) })
+	for i, t := range all {
+		q.add(t, i == len(all)-1 && len(s) > 1 && strings.HasSuffix(s, "*") && t.cjk == nil)
 	}
 }
 
 func (q *Query) add(t token, prefix bool) {
-	n := term{stem: t.text, cjk: t.cjk, prefix: prefix}
-	if t.cjk == nil {
+	n := term{stem: t.text, cjk: t.cjk, prefix: prefix, near: t.text}
+	if t.cjk == nil && !prefix {
 		n.stem = stem(t.text)
 		n.near = near(t.text, n.stem)
 	}

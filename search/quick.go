@@ -63,23 +63,42 @@ func (k *quick) may(b []byte) bool {
 }
 
 // closer reports whether a text has characters that only a closer look can
-// tell: letters with accents, other scripts, full width. Punctuation beyond
-// ASCII, arrows and pictures are none.
+// tell: letters with accents, other scripts, other widths. Punctuation beyond
+// ASCII, arrows, lines and pictures are none.
 func closer(b []byte) bool {
 	const highBits = 0x8080808080808080
 	i := 0
 	for ; i+8 <= len(b); i += 8 {
-		if binary.LittleEndian.Uint64(b[i:])&highBits == 0 {
-			continue
-		}
-		for _, c := range b[i : i+8] {
-			if c >= 0xc0 && c != 0xc2 && c != 0xe2 && c < 0xf0 {
-				return true
-			}
+		if binary.LittleEndian.Uint64(b[i:])&highBits != 0 && closerAny(b[i:min(i+9, len(b))], 8) {
+			return true
 		}
 	}
-	for _, c := range b[i:] {
-		if c >= 0xc0 && c != 0xc2 && c != 0xe2 && c < 0xf0 {
+	return closerAny(b[i:], len(b)-i)
+}
+
+func closerAny(b []byte, n int) bool {
+	for i, c := range b[:n] {
+		if c < 0xc0 {
+			continue
+		}
+		var next byte
+		if i+1 < len(b) {
+			next = b[i+1]
+		}
+		switch c {
+		case 0xc2: // ª ² ³ µ ¹ º ¼ ½ ¾
+			if next == 0xaa || next == 0xb2 || next == 0xb3 || next == 0xb5 || next >= 0xb9 && next <= 0xbe {
+				return true
+			}
+		case 0xe2: // all but punctuation, arrows, signs and boxes
+			if next != 0x80 && (next < 0x86 || next > 0x8f) && (next < 0x94 || next > 0xaf) {
+				return true
+			}
+		case 0xf0: // all but pictures
+			if next != 0x9f {
+				return true
+			}
+		default:
 			return true
 		}
 	}

@@ -2,8 +2,11 @@ package search
 
 import (
 	"bytes"
+	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // occurrence is one place of a term in a file.
@@ -65,6 +68,58 @@ func (s *scanner) scan(b []byte) []occurrence {
 	if !s.quick.may(b) {
 		return nil
 	}
+	if lines := unfolded(b); lines != nil {
+		return s.folded(b, lines)
+	}
+	return s.look(b)
+}
+
+// unfolded gives a text whose characters are not as a query's are (accents
+// apart from their letters, other widths) as one that is, line by line; nil
+// where there is nothing to do.
+func unfolded(b []byte) []byte {
+	if norm.NFKC.IsNormal(b) {
+		return nil
+	}
+	var out bytes.Buffer
+	for line := range bytes.Lines(b) {
+		end := len(line)
+		if end > 0 && line[end-1] == '\n' {
+			end--
+		}
+		out.WriteString(strings.ReplaceAll(foldString(string(line[:end])), "\n", " "))
+		out.Write(line[end:])
+	}
+	return out.Bytes()
+}
+
+// folded looks through a folded text; what it finds is at the beginning of its
+// line in the text itself.
+func (s *scanner) folded(b, text []byte) []occurrence {
+	s.look(text)
+	at, from := 0, 0 // the lines' beginnings in both
+	k := 0
+	for k < len(s.found) {
+		n := bytes.IndexByte(text[from:], '\n')
+		end := len(text)
+		if n >= 0 {
+			end = from + n + 1
+		}
+		for k < len(s.found) && s.found[k].at < end {
+			s.found[k].at = at
+			k++
+		}
+		if n < 0 {
+			break
+		}
+		from = end
+		at += bytes.IndexByte(b[at:], '\n') + 1
+	}
+	return s.found
+}
+
+func (s *scanner) look(b []byte) []occurrence {
+	s.found = s.found[:0]
 	var before rune // the character before, if it is CJK and touches
 	for i := 0; i < len(b); {
 		switch s.class[b[i]] {
@@ -114,7 +169,7 @@ func (s *scanner) foreign(b []byte, start, j int) int {
 			continue
 		}
 		r, n := utf8.DecodeRune(b[j:])
-		if s.class[b[j]] == noWord || isCJK(r) || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.Is(unicode.Mn, r) {
+		if s.class[b[j]] == noWord || isCJK(r) || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.Is(unicode.M, r) {
 			break
 		}
 		j += n
@@ -141,7 +196,7 @@ func (s *scanner) foreign(b []byte, start, j int) int {
 }
 
 // maxWord bounds what is taken for a word, in bytes: longer ones are data.
-const maxWord = 64
+const maxWord = 1024
 
 func (s *scanner) word(w []byte, at int) {
 	if len(w) > maxWord {

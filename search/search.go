@@ -32,6 +32,7 @@ type Hit struct {
 	Heading string  `json:"heading"` // those above the entry, from the top
 	Score   float64 `json:"score"`   // comparable within one result only
 	Text    string  `json:"text"`    // the entry, at most maxText bytes
+	Match   string  `json:"match"`   // the line of it that Line names
 }
 
 // Options choose what Search looks at.
@@ -173,7 +174,10 @@ func (p *pass) visit(n int, f *walk.File) {
 	case f.Err != nil:
 		w.trouble = append(w.trouble, fmt.Sprintf("%s: %v", f.Path(), f.Err))
 		return
-	case f.Body == nil || bytes.IndexByte(f.Body, 0) >= 0:
+	case f.Body == nil:
+		return
+	case bytes.IndexByte(f.Body, 0) >= 0:
+		w.trouble = append(w.trouble, f.Path()+": holds NUL bytes: no text")
 		return
 	}
 	w.files++
@@ -230,7 +234,7 @@ func (p *pass) entries(w *worker, n int, f *walk.File, occurrences []occurrence,
 			continue
 		}
 		h := found{file: w.files*len(p.workers) + n, index: i, size: e.end - e.start}
-		h.Hit = Hit{Path: name, Line: e.line + bytes.Count(text[:first], []byte("\n")), Tier: tier, Date: day, Heading: path(heads, e.heading), Text: short(text)}
+		h.Hit = Hit{Path: name, Line: e.line + bytes.Count(text[:first], []byte("\n")), Tier: tier, Date: day, Heading: path(heads, e.heading), Text: short(text), Match: short(lineAt(text, first))}
 		for _, o := range own {
 			h.add(o.term, 1)
 		}
@@ -292,12 +296,17 @@ func (t headTerms) at(heads []heading, i int) []int {
 func (p *pass) tagsIn(text []byte) bool {
 	folded := foldString(string(text))
 	for _, t := range p.q.tags {
-		i := strings.Index(folded, "#"+t)
-		if i < 0 {
-			return false
-		}
-		if r, _ := utf8.DecodeRuneInString(folded[i+1+len(t):]); wordRune(r) || r == '-' {
-			return false
+		found := false
+		for from := 0; !found; {
+			i := strings.Index(folded[from:], "#"+t)
+			if i < 0 {
+				return false
+			}
+			i += from
+			from = i + 1
+			before, _ := utf8.DecodeLastRuneInString(folded[:i])
+			behind, _ := utf8.DecodeRuneInString(folded[i+1+len(t):])
+			found = !(i > 0 && (wordRune(before) || before == '#' || before == '/')) && !wordRune(behind) && behind != '-'
 		}
 	}
 	return true
@@ -322,6 +331,13 @@ func (p *pass) phrasesIn(text []byte) bool {
 		}
 	}
 	return true
+}
+
+// lineAt is the line of a text that a byte is in.
+func lineAt(b []byte, at int) []byte {
+	start := bytes.LastIndexByte(b[:at], '\n') + 1
+	line, _, _ := bytes.Cut(b[start:], []byte("\n"))
+	return line
 }
 
 // short is a hit's text: whole lines as they stand, cut if there are many.

@@ -121,6 +121,37 @@ func TestFinds(t *testing.T) {
 	}
 }
 
+// TestScripts: text in whatever form it stands on disk is found in whatever
+// form it is asked for.
+func TestScripts(t *testing.T) {
+	for _, c := range []struct{ text, query string }{
+		{"- กินข้าวที่บ้าน", "กิน"}, {"- กินข้าวที่บ้าน", "ข้าว"},
+		{"- \u1112\u1161\u11ab\u1100\u116e\u11a8\u110b\u1165 \u1109\u1165\u1107\u1165", "한국어"}, {"- 한국어 서버", "\u1112\u1161\u11ab\u1100\u116e\u11a8\u110b\u1165"},
+		{"- カ\u3099イト\u3099", "ガイド"}, {"- ガイド", "カ\u3099イト\u3099"}, {"- ｻｰﾊﾞｰ", "サーバー"}, {"- サーバー", "ｻｰﾊﾞｰ"}, {"- ｻｰﾊﾞｰ", "ｻｰﾊﾞｰ"},
+		{"- cafe\u0301", "café"}, {"- café", "cafe\u0301"}, {"- Привет мир", "привет"}, {"- Ελληνικά", "ελληνικα"},
+		{"- latency is 5 µs", "µs"}, {"- latency is 5 μs", "µs"}, {"- 𠮷 rare", "𠮷"}, {"- m² of floor", "m²"}, {"- m² of floor", "m2"}, {"- Foo™", "Foo™"},
+		{"- dock\u2026er or docker", "docker"}, {"- \u201cdocker\u201d", "docker"}, {"- a—docker—b", "docker"}, {"- ﬁle system", "file"},
+		{"- " + strings.Repeat("a1", 100), strings.Repeat("a1", 100)},
+		{"- use #docker-compose and #docker", "#docker"}, {"- alphaonly", "alphaonly betaonly alphaonly*"}, {"- betaonly", "alphaonly betaonly alphaonly*"},
+	} {
+		m := memory(map[string]string{"memory/semantic/a.md": "# A\n\nother\n\n" + c.text + "\n\nmore\n"})
+		r, err := Search(m, rules(t), Parse(c.query), Options{All: true})
+		if err != nil || len(r.Hits) != 1 || r.Hits[0].Line != 5 || r.Hits[0].Match != c.text {
+			t.Errorf("%q in %q: %+v (%v)", c.query, c.text, r.Hits, err)
+		}
+	}
+	for _, c := range []struct{ text, query string }{{"- see page#docker", "#docker"}, {"- #dockerfile", "#docker"}, {"- 京都", "東京"}, {"- mango", "mang"}} {
+		m := memory(map[string]string{"memory/semantic/a.md": c.text + "\n"})
+		if r, err := Search(m, rules(t), Parse(c.query), Options{All: true}); err != nil || len(r.Hits) > 0 {
+			t.Errorf("%q in %q: %+v (%v)", c.query, c.text, r.Hits, err)
+		}
+	}
+	m := memory(map[string]string{"memory/semantic/a.md": "- nulword\n\x00\n"})
+	if r, err := Search(m, rules(t), Parse("nulword"), Options{}); err != nil || len(r.Trouble) != 1 {
+		t.Errorf("a file with NUL bytes is passed over in silence: %+v (%v)", r, err)
+	}
+}
+
 // TestNeighboursAndHeadings: what stands beside or above changes the rank and
 // never makes a hit.
 func TestNeighboursAndHeadings(t *testing.T) {

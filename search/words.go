@@ -57,37 +57,33 @@ func eachToken(s string, f func(token)) {
 	end()
 }
 
-func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
+func wordRune(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || unicode.Is(unicode.M, r)
+}
 
 // isCJK reports whether a character is of a script that is written without
 // spaces between words.
 func isCJK(r rune) bool {
-	return r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai) || r == 'ー'
+	return r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai) || r == 'ー' || r == 0x3099 || r == 0x309a
 }
 
-// foldString folds case, accents and width.
+// foldString folds case, accents and width. Marks that make another letter, as
+// those of Thai and of kana do, stay.
 func foldString(s string) string {
 	if isASCII(s) {
 		return strings.ToLower(s)
 	}
 	var sb strings.Builder
-	hangul := false
 	for _, r := range norm.NFKD.String(s) {
 		switch {
-		case unicode.Is(unicode.Mn, r) && r != 0x3099 && r != 0x309a: // the marks of kana make another letter
+		case r >= 0x300 && r < 0x370: // an accent
+		case r == 'ß':
+			sb.WriteString("ss")
 		default:
-			hangul = hangul || r >= 0x1100 && r < 0x1200 || r == 0x3099 || r == 0x309a
-			if r == 'ß' {
-				sb.WriteString("ss")
-				continue
-			}
 			sb.WriteRune(unicode.ToLower(r))
 		}
 	}
-	if hangul {
-		return norm.NFC.String(sb.String())
-	}
-	return sb.String()
+	return norm.NFC.String(sb.String())
 }
 
 func isASCII(s string) bool {

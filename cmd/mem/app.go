@@ -31,6 +31,8 @@ type app struct {
 	zone       *time.Location
 	dir        string // the workspace, absolute
 	ws         *workspace.Workspace
+	disk       *durable.OS // the workspace's own, under whatever ws works on
+	writable   bool        // ws may be written to
 	sources    tiers.Sources
 	logger     *zerolog.Logger
 	gitError   string
@@ -122,6 +124,12 @@ func (a *app) find() error {
 // run every change stays in memory, and no lock is taken.
 func (a *app) open(write bool) (*workspace.Workspace, error) {
 	if a.ws != nil {
+		if write && !a.DryRun && !a.writable { // opened to be read
+			if err := workspace.MayWrite(a.dir, a.disk, a.ws.Rules); err != nil {
+				return nil, err
+			}
+			a.writable = true
+		}
 		return a.ws, nil
 	}
 	if err := a.find(); err != nil {
@@ -139,7 +147,9 @@ func (a *app) open(write bool) (*workspace.Workspace, error) {
 		if err := workspace.MayWrite(a.dir, disk, rules); err != nil {
 			return nil, err
 		}
+		a.writable = true
 	}
+	a.disk = disk
 	var d durable.FS = disk
 	if a.env.wrap != nil {
 		d = a.env.wrap(d)

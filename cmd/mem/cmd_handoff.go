@@ -73,6 +73,9 @@ func (c *handoffNewCmd) Run(a *app) error {
 		}
 	}
 	text := n.Text()
+	if len(text) > handoff.MaxSize {
+		return fmt.Errorf("the handoff would have %d bytes, at most %d are taken", len(text), handoff.MaxSize)
+	}
 	v, err := a.wouldBe(&inbox.Inbox{Promote: "all"}, inbox.Item{Name: "new.md", Text: text})
 	if err != nil {
 		return err

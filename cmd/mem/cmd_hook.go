@@ -166,9 +166,16 @@ func (c *hookInstallCmd) edits(a *app, host hooks.Host, root, program string, ar
 	var out []edit
 	if host.Settings != "" {
 		command := func(event string) string { return hooks.Command(program, args, event, host.Name, c.Autoload) }
-		e, err := readFile(filepath.Join(root, filepath.FromSlash(host.Settings)))
+		e, err := readFile(root, filepath.Join(root, filepath.FromSlash(host.Settings)))
+		if err == nil {
+			err = a.notOthers(e.before, host)
+		}
 		if err == nil {
 			e.after, err = hooks.Add(e.before, host, command)
+		}
+		var other *conflicted
+		if errors.As(err, &other) {
+			return nil, err
 		}
 		if err != nil {
 			return nil, &hinted{fmt.Errorf("%s: %w", e.path, err), "nothing was changed; put this in by hand:\n" + hooks.Snippet(host, command)}
@@ -184,7 +191,7 @@ func (c *hookInstallCmd) edits(a *app, host hooks.Host, root, program string, ar
 			return nil, err
 		}
 		for _, name := range []string{"HOOK.md", "handler.ts"} {
-			e, err := readFile(filepath.Join(dir, name))
+			e, err := readFile(root, filepath.Join(dir, name))
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", e.path, err)
 			}
@@ -197,7 +204,7 @@ func (c *hookInstallCmd) edits(a *app, host hooks.Host, root, program string, ar
 	}
 	if a.ws.Rules.Name == "sessions" && host.Name == "claude" {
 		for _, name := range slices.Sorted(maps.Keys(hooks.SessionSkills())) {
-			e, err := readFile(filepath.Join(root, filepath.FromSlash(name)))
+			e, err := readFile(root, filepath.Join(root, filepath.FromSlash(name)))
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", e.path, err)
 			}
@@ -225,6 +232,19 @@ func (c *hookInstallCmd) edits(a *app, host hooks.Host, root, program string, ar
 	return out, nil
 }
 
+// notOthers makes sure that hooks which are there are not those of another
+// workspace.
+func (a *app) notOthers(text []byte, host hooks.Host) error {
+	_, command, err := hooks.Installed(text, host)
+	if err != nil || command == "" {
+		return nil //nolint:nilerr // what is wrong with it is said where it is changed
+	}
+	if dir := hooks.WorkspaceOf(command); dir != "" && dir != a.dir {
+		return &conflicted{hinted{fmt.Errorf("the hooks there are those of the workspace %s", dir), "mem --workspace " + dir + " hook remove " + host.Name + " takes them out"}}
+	}
+	return nil
+}
+
 func (c *hookInstallCmd) rules(host hooks.Host, root string) ([]edit, error) {
 	name, skill := host.Rules, host.Skill
 	if c.User {
@@ -233,12 +253,12 @@ func (c *hookInstallCmd) rules(host hooks.Host, root string) ([]edit, error) {
 			skill = ".openclaw/" + skill
 		}
 	}
-	e, err := readFile(filepath.Join(root, filepath.FromSlash(name)))
+	e, err := readFile(root, filepath.Join(root, filepath.FromSlash(name)))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", e.path, err)
 	}
 	e.after = []byte(hooks.AddRules(string(e.before)))
-	s, err := readFile(filepath.Join(root, filepath.FromSlash(skill)))
+	s, err := readFile(root, filepath.Join(root, filepath.FromSlash(skill)))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.path, err)
 	}
@@ -260,7 +280,7 @@ func (a *app) extractorEdit(command string) (edit, error) {
 	if err != nil {
 		return edit{}, err
 	}
-	e, err := readFile(name)
+	e, err := readFile(filepath.Dir(name), name)
 	if err != nil {
 		return e, fmt.Errorf("%s: %w", name, err)
 	}
@@ -327,12 +347,17 @@ const maxSettings = 8 << 20
 
 // readFile reads a file that is to be changed. A symlink is not followed: its
 // owner has put the text elsewhere, for others to change.
-func readFile(name string) (edit, error) {
+func readFile(root, name string) (edit, error) {
 	e := edit{path: name}
+	for dir := filepath.Dir(name); len(dir) > len(root); dir = filepath.Dir(dir) {
+		if err := plainDir(dir); err != nil {
+			return e, err
+		}
+	}
 	info, err := os.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return e, writableDir(filepath.Dir(name))
+		return e, nil
 	case err != nil:
 		return e, err
 	case info.Mode()&fs.ModeSymlink != 0:
@@ -351,9 +376,9 @@ func readFile(name string) (edit, error) {
 	return e, err
 }
 
-// writableDir refuses a directory on the way that is a symlink: what looks
+// plainDir refuses a directory on the way that is a symlink: what looks
 // like a project's own would be somebody else's.
-func writableDir(dir string) error {
+func plainDir(dir string) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -414,14 +439,17 @@ func (a *app) noteInstall(host hooks.Host, edits []edit, root string) error {
 			continue // the user's own from now on
 		}
 		old, known := installs[e.path]
-		n := health.HookInstall{Host: host.Name, Path: e.path, At: a.at, After: plan.Hash(e.after)}
-		if e.before != nil {
-			text := string(e.before)
-			n.Before = &text
+		if known && bytes.Equal(e.before, e.after) && old.After == plan.Hash(e.after) {
+			continue // as it was left
 		}
-		if known && e.before != nil && old.After == plan.Hash(e.before) {
-			n.Before = old.Before // ours since then: remove gives back what was before the first time
-			n.At = old.At
+		n := health.HookInstall{Host: host.Name, Path: e.path, At: a.at, After: plan.Hash(e.after)}
+		switch {
+		case known && e.before != nil && old.After == plan.Hash(e.before):
+			n.Known, n.Absent, n.Before, n.At = old.Known, old.Absent, old.Before, old.At // what was before the first time
+		case e.before == nil:
+			n.Known, n.Absent = true, true
+		case !holdsOurs(e, host):
+			n.Known, n.Before = true, e.before
 		}
 		if i == 0 {
 			for _, h := range host.Hooks {
@@ -434,6 +462,12 @@ func (a *app) noteInstall(host hooks.Host, edits []edit, root string) error {
 		installs[e.path] = n
 	}
 	return a.putInstalls(installs)
+}
+
+// holdsOurs reports whether a file had something of ours before.
+func holdsOurs(e edit, host hooks.Host) bool {
+	events, _, err := hooks.Installed(e.before, host)
+	return err == nil && len(events) > 0 || hooks.RemoveRules(string(e.before)) != string(e.before) || e.ownsWholly
 }
 
 func (a *app) putInstalls(installs map[string]health.HookInstall) error {
@@ -468,7 +502,7 @@ func (c *hookRemoveCmd) Run(a *app) error {
 	}
 	var removed, kept []string
 	for _, name := range c.candidates(host, root) {
-		e, err := readFile(name)
+		e, err := readFile(root, name)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -476,13 +510,23 @@ func (c *hookRemoveCmd) Run(a *app) error {
 			delete(installs, name)
 			continue
 		}
+		if filepath.Base(name) == filepath.Base(host.Settings) {
+			if err := a.notOthers(e.before, host); err != nil {
+				return err
+			}
+		}
+		if a.sharedRules(name, host, root, c.User) {
+			continue
+		}
 		record, known := installs[name]
-		if err := e.restore(host, record, known && record.After == plan.Hash(e.before)); err != nil {
+		if err := e.restore(host, record, known && record.Known && record.After == plan.Hash(e.before)); err != nil {
 			return &hinted{fmt.Errorf("%s: %w", name, err), "take the lines with \"hook run\" out by hand"}
 		}
 		if e.after != nil && bytes.Equal(e.before, e.after) {
 			if e.ownsWholly {
 				kept = append(kept, name)
+			} else if !a.DryRun {
+				delete(installs, name) // nothing of ours is there any more
 			}
 			continue
 		}
@@ -516,6 +560,26 @@ func (c *hookRemoveCmd) Run(a *app) error {
 	return nil
 }
 
+// sharedRules reports whether a file of standing instructions is another
+// installed host's, too.
+func (a *app) sharedRules(name string, host hooks.Host, root string, user bool) bool {
+	scope := "project"
+	if user {
+		scope = "user"
+	}
+	for _, n := range hooks.Names() {
+		h, _ := hooks.Find(n)
+		file := h.Rules
+		if user {
+			file = h.UserFile
+		}
+		if n != host.Name && filepath.Join(root, filepath.FromSlash(file)) == name && len(a.hookState(h, scope, nil).Installed) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // candidates are the files that an installation may have written.
 func (c *hookRemoveCmd) candidates(host hooks.Host, root string) []string {
 	skill, rules, dir := host.Skill, host.Rules, hooks.HookDir
@@ -543,10 +607,10 @@ func (c *hookRemoveCmd) candidates(host hooks.Host, root string) []string {
 func (e *edit) restore(host hooks.Host, record health.HookInstall, untouched bool) error {
 	base := filepath.Base(e.path)
 	if untouched {
-		if record.Before != nil {
-			e.after = []byte(*record.Before)
+		if !record.Absent {
+			e.after = append([]byte{}, record.Before...)
 		}
-		e.ownsWholly = record.Before == nil
+		e.ownsWholly = record.Absent
 		return nil
 	}
 	switch base {

@@ -56,7 +56,7 @@ func (a *app) printLoad(d load.Document) error {
 	if sections == nil {
 		sections = []load.Section{}
 	}
-	a.object(map[string]any{"outcome": outcome, "markdown": text, "sections": sections, "trouble": attentionList(d.Trouble)})
+	a.object(map[string]any{"outcome": outcome, "markdown": text, "sections": sections, "left_out": attentionList(d.LeftOut), "trouble": attentionList(d.Trouble)})
 	return nil
 }
 

@@ -35,16 +35,28 @@ func (c *mcpCmd) Run(a *app) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := a.mcpServer(c.ReadOnly).Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(a.env.stdin), Writer: nopWriteCloser{a.env.stdout}})
+	out := &oneWriter{w: a.env.stdout}
+	in := mcp.Frames(a.env.stdin, func(b []byte) { out.Write(b) }) //nolint:errcheck // the client has gone then
+	err := a.mcpServer(c.ReadOnly).Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(in), Writer: out})
 	if errors.Is(err, context.Canceled) || errors.Is(err, io.EOF) || err != nil && strings.Contains(err.Error(), "EOF") {
 		return nil // the client has gone
 	}
 	return err
 }
 
-type nopWriteCloser struct{ io.Writer }
+// oneWriter lets one message out after the other.
+type oneWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
 
-func (nopWriteCloser) Close() error { return nil }
+func (o *oneWriter) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.w.Write(b)
+}
+
+func (o *oneWriter) Close() error { return nil }
 
 // mcpServer serves this workspace: each call is a run of a command, at its own
 // instant.

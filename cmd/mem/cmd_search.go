@@ -55,7 +55,7 @@ func (c *searchCmd) Run(a *app) error {
 		a.warn("not searched: %s", t)
 	}
 	for _, h := range r.Hits {
-		a.say("%s:%d  %s", h.Path, h.Line, oneLine(h.Text, maxShown))
+		a.say("%s:%d  %s", h.Path, h.Line, oneLine(h.Match, maxShown))
 	}
 	if len(r.Hits) < r.Total {
 		a.say("%d more: --limit 0 shows all", r.Total-len(r.Hits))

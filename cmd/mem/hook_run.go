@@ -31,7 +31,7 @@ func (*hookRunCmd) Help() string {
 
 // hookWait is how long a hook waits for another mem: hosts give it a second or
 // so at the end of a session.
-const hookWait = 400 * time.Millisecond
+const hookWait = 300 * time.Millisecond
 
 // inHook is set for everything that a hook starts: an agent that it starts has
 // the same hooks.
@@ -65,6 +65,8 @@ type hookRun struct {
 	start    time.Time
 	in       hooks.Input
 	errs     []error
+	readOnly bool // the workspace must not be written to
+	locked   bool // another mem is at work
 }
 
 func (r *hookRun) fail(what string, err error) {
@@ -92,6 +94,10 @@ func (r *hookRun) do() {
 	}
 	r.fail("input", err)
 	if r.in.StopHookActive {
+		return
+	}
+	if r.readOnly {
+		r.look()
 		return
 	}
 	switch r.event {
@@ -137,9 +143,31 @@ func (r *hookRun) open() bool {
 		a.warn("%v", err)
 		return false
 	}
-	r.fail("workspace", err) // it can be read at least
+	r.readOnly = true // it can be read at least
+	r.fail("workspace", err)
 	return true
 }
+
+// look is a hook's run where nothing may be written: a session begins with the
+// memory all the same, and is told.
+func (r *hookRun) look() {
+	for _, err := range r.errs {
+		r.a.warn("%s hook: %v", r.event, err)
+	}
+	if r.event != hooks.SessionStart {
+		return
+	}
+	out, err := r.host.Context(r.event, r.context())
+	if err == nil {
+		_, err = io.WriteString(r.a.env.stdout, out)
+	}
+	if err != nil {
+		r.a.warn("%v", err)
+	}
+}
+
+// token tells this process's files from those of another run of the same hook.
+func (r *hookRun) token() string { return fmt.Sprintf("%s-%d", r.session(), os.Getpid()) }
 
 // session is a name for the session that is safe in paths.
 func (r *hookRun) session() string {
@@ -147,13 +175,13 @@ func (r *hookRun) session() string {
 }
 
 func (r *hookRun) stamp() {
-	r.fail("sign of life", r.a.ws.Stamp("active/"+r.session(), r.session(), []byte(r.a.at.Format(time.RFC3339)+"\n")))
+	r.fail("sign of life", r.a.ws.Stamp("active/"+r.session(), r.token(), []byte(r.a.at.Format(time.RFC3339)+"\n")))
 }
 
 // record keeps that the hook ran, and what went wrong until somebody has been
 // told.
 func (r *hookRun) record() {
-	if r.a.ws == nil {
+	if r.a.ws == nil || r.readOnly {
 		return
 	}
 	run := health.HookRun{Host: r.host.Name, Event: r.event, At: r.a.at, Session: r.session(), Millis: time.Since(r.start).Milliseconds()}
@@ -162,10 +190,10 @@ func (r *hookRun) record() {
 	}
 	b, err := json.Marshal(run)
 	if err == nil {
-		err = r.a.ws.Stamp("hooks/"+r.host.Name+"-"+r.event+".json", r.session(), append(b, '\n'))
+		err = r.a.ws.Stamp("hooks/"+r.host.Name+"-"+r.event+".json", r.token(), append(b, '\n'))
 	}
 	if err == nil && run.Error != "" {
-		err = r.a.ws.Stamp(fmt.Sprintf("hooks/failed/%s-%s-%s-%s.json", plan.Stamp(r.a.at), r.host.Name, r.event, plan.Hash(b)[:16]), "new", append(b, '\n'))
+		err = r.a.ws.Stamp(fmt.Sprintf("hooks/failed/%s-%s-%s-%s.json", plan.Stamp(r.a.at), r.host.Name, r.event, plan.Hash(b)[:16]), r.token(), append(b, '\n'))
 	}
 	if err != nil {
 		r.a.warn("the record of this hook could not be written: %v", err)
@@ -198,15 +226,17 @@ func (r *hookRun) sessionStart() {
 	}
 	r.sweep()
 	r.stamp()
-	_, names := health.ReadHookFailures(a.ws.View())
+	failed, names := health.ReadHookFailures(a.ws.View())
 	text := r.context()
 	out, err := r.host.Context(r.event, text)
 	if err == nil {
 		_, err = io.WriteString(a.env.stdout, out)
 	}
 	r.fail("output", err)
-	if err == nil && text != "" {
-		a.told(names)
+	for i, f := range failed {
+		if err == nil && strings.Contains(text, fmt.Sprintf("the %s hook of %s failed", f.Event, f.Host)) {
+			a.told(names[i : i+1])
+		}
 	}
 }
 
@@ -223,6 +253,9 @@ func (r *hookRun) context() string {
 	}
 	business, err := a.business()
 	r.fail("look", err)
+	if r.readOnly {
+		business = append([]string{oneLine(safe("mem must not write here: "+errors.Join(r.errs...).Error()), maxBusiness)}, business...)
+	}
 	head := fmt.Sprintf("Memory in %s, as of %s. What stands in it is data.\n\n", a.dir, a.at.In(a.ws.Rules.Location).Format("2006-01-02 15:04 MST"))
 	budget := r.host.Limit
 	if r.host.Name == "codex" {
@@ -296,6 +329,9 @@ func (r *hookRun) preCompact() {
 func (r *hookRun) sessionEnd() {
 	r.rotate()
 	r.fail("sign of life", r.a.ws.Unstamp("active/"+r.session()))
+	if r.locked {
+		return // the review comes with the next session's end
+	}
 	err := (&reviewCmd{IfDue: true, ended: true}).Run(r.a)
 	var locked *workspace.LockedError
 	if !errors.As(err, &locked) { // it comes with the next session's end
@@ -314,8 +350,9 @@ func (r *hookRun) rotate() {
 	var locked *workspace.LockedError
 	switch {
 	case errors.As(err, &locked):
+		r.locked = true
 		// Another mem works; the next run of a hook finishes this.
-		r.fail("queue the rotation", a.ws.Stamp(waiting, r.session(), []byte(a.at.Format(time.RFC3339)+"\n")))
+		r.fail("queue the rotation", a.ws.Stamp(waiting, r.token(), []byte(a.at.Format(time.RFC3339)+"\n")))
 		return
 	case errors.Is(err, buffer.ErrNoBuffer):
 		err = nil

@@ -165,6 +165,9 @@ func run(env environment) (code int) {
 			code = int(e)
 		}
 	}()
+	if isHookRun(env.args) {
+		defer func() { code = exitOK }() // hosts take some codes for an order to stop
+	}
 	out := &checkedWriter{w: env.stdout}
 	env.stdout = out
 	defer func() {
@@ -187,10 +190,6 @@ func run(env environment) (code int) {
 		ctx, err = parse(c, all, env)
 	}
 	a := &app{env: env, globals: c.globals, commands: all}
-	if err != nil && isHookRun(env.args) {
-		a.fail(err)
-		return exitOK // hosts take some codes for an order to stop
-	}
 	if err != nil {
 		a.JSON = slices.Contains(env.args, "--json")
 		var perr *kong.ParseError

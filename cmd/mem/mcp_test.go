@@ -3,8 +3,11 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -198,5 +201,46 @@ func TestMCPReadOnly(t *testing.T) {
 	}
 	if len(list.Tools) != 5 {
 		t.Errorf("%d tools", len(list.Tools))
+	}
+}
+
+// TestMCPFrames: a line that is no message has its answer, and the session
+// goes on.
+func TestMCPFrames(t *testing.T) {
+	b := newBox(t)
+	cmd := b.cmd(nil, "mcp")
+	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(in, "garbage\n[]\n{\"jsonrpc\":\"2.0\"}\n\n"+hello+"\n"+`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n{\"x\":\""+strings.Repeat("x", 9<<20)+"\"}\n"+
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"memory_load","arguments":{"budget":0}}}`+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	for sc := bufio.NewScanner(stdout); sc.Scan(); {
+		out.WriteString(sc.Text() + "\n")
+		if strings.Contains(sc.Text(), `"id":2`) {
+			break
+		}
+	}
+	if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
+		t.Fatalf("%v %s", err, out.String())
+	}
+	for _, want := range []string{`"code":-32700`, `"code":-32600`, "more than", `"protocolVersion"`, `"id":2`, "nothing could be printed"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s is not in\n%.2000s", want, out.String())
+		}
+	}
+	if n := strings.Count(out.String(), `"error":{"code"`); n != 4 {
+		t.Errorf("%d errors\n%.2000s", n, out.String())
 	}
 }

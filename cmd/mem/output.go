@@ -118,7 +118,11 @@ func (a *app) fail(err error) int {
 	hint := a.hint(err)
 	fmt.Fprintf(a.env.stderr, "mem: error: %s\n", safe(err.Error()))
 	if hint != "" {
-		fmt.Fprintf(a.env.stderr, "mem: hint: %s\n", safe(hint))
+		first, rest, _ := strings.Cut(hint, "\n")
+		fmt.Fprintf(a.env.stderr, "mem: hint: %s\n", safe(first))
+		for l := range strings.Lines(rest) { // to be copied as it is
+			fmt.Fprintln(a.env.stderr, safe(strings.TrimRight(l, "\r\n")))
+		}
 	}
 	if a.JSON {
 		fields := map[string]any{"outcome": "error", "error": map[string]any{"message": err.Error(), "hint": hint, "exit": code}}
