@@ -92,22 +92,31 @@ type logPart struct {
 type logFile struct {
 	parts []logPart
 	eol   string
+	open  bool // a code fence never ends: what is added behind it would not count
 }
 
 func parseLog(b []byte) logFile {
 	f := logFile{parts: []logPart{{}}, eol: EOL(b)}
-	fence := false
+	fence := ""
 	for line := range strings.Lines(string(b)) {
 		t := strings.TrimSpace(line)
-		if strings.HasPrefix(t, "```") || strings.HasPrefix(t, "~~~") {
-			fence = !fence
+		mark := t[:len(t)-len(strings.TrimLeft(t, "`"))]
+		if mark == "" {
+			mark = t[:len(t)-len(strings.TrimLeft(t, "~"))]
 		}
-		if title, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), "## "); ok && !fence {
+		switch {
+		case fence == "" && len(mark) >= 3:
+			fence = mark
+		case fence != "" && len(mark) >= len(fence) && mark[0] == fence[0] && mark == t:
+			fence = ""
+		}
+		if title, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), "## "); ok && fence == "" {
 			f.parts = append(f.parts, logPart{title: strings.TrimSpace(title)})
 		}
 		p := &f.parts[len(f.parts)-1]
 		p.lines = append(p.lines, line)
 	}
+	f.open = fence != ""
 	return f
 }
 
@@ -213,6 +222,9 @@ func sessionLog(old, arg []byte) ([]byte, error) {
 		old = fmt.Appendf(old, "# Session log — %s\n", a.Day)
 	}
 	f := parseLog(old)
+	if f.open {
+		return nil, ErrOpen
+	}
 	for _, op := range a.Ops {
 		finalized := op.Items["finalized"]
 		if op.Done {
@@ -296,6 +308,9 @@ func longMemory(old, arg []byte) ([]byte, error) {
 		old = []byte("# Long-term memory\n")
 	}
 	f := parseLog(old)
+	if f.open && len(a.Days) > 0 {
+		return nil, ErrOpen
+	}
 	known := map[string]bool{}
 	for i := range f.parts {
 		for _, k := range f.parts[i].items() {

@@ -195,6 +195,7 @@ func (a *app) settle(r *recording) error {
 	dirs := a.projectDirs()
 	var notes []session.Note
 	deadline := time.Now().Add(extractTimeout) // how long it takes, not what time it is
+each:
 	for _, s := range slices.Backward(list) {
 		if len(notes) == perRun || !time.Now().Before(deadline) {
 			break
@@ -213,7 +214,7 @@ func (a *app) settle(r *recording) error {
 				if err := a.failedOnce(s, err); err != nil {
 					r.Trouble = append(r.Trouble, err.Error())
 				}
-				break // the others would fare alike
+				break each // the others would fare alike
 			}
 			r.Trouble = append(r.Trouble, unknownProjects(n.Answer, dirs)...)
 		}
@@ -389,9 +390,12 @@ func (a *app) spoolWaiting() []string {
 		if s.Error != "" {
 			last = s.Error
 		}
-		if s.Error != "" || a.at.Sub(s.At) > 5*time.Minute {
+		if a.at.Sub(s.At) > 5*time.Minute { // those of now may be at work
 			n++
 		}
+	}
+	if last != "" {
+		n = len(list)
 	}
 	if n > 0 {
 		line := plural(n, "exchange") + " not yet in a log"
