@@ -52,18 +52,24 @@ func Files(program string, args []string) (map[string]string, error) {
 	return map[string]string{"HOOK.md": hookDoc, "handler.ts": strings.Replace(handler, "@COMMAND@", string(line), 1)}, nil
 }
 
-// The marks around our block in a file of standing instructions.
-const (
-	blockBegin = "<!-- mem:rules begin -->\n"
-	blockEnd   = "<!-- mem:rules end -->\n"
-)
-
 // AddRules puts the standing instructions into a text as a marked block, or
 // brings the block that is there up to date.
-func AddRules(text string) string {
-	block := blockBegin + rules + blockEnd
-	if start, end, ok := blockOf(text); ok {
-		return text[:start] + block + text[end:]
+func AddRules(text string) string { return AddBlock(text, "rules", rules) }
+
+// RemoveRules takes the block out, and the blank line before it.
+func RemoveRules(text string) string { return RemoveBlock(text, "rules") }
+
+// marks are the lines around a block of ours.
+func marks(name string) (begin, end string) {
+	return "<!-- mem:" + name + " begin -->\n", "<!-- mem:" + name + " end -->\n"
+}
+
+// AddBlock puts a block of ours into a text, or brings it up to date.
+func AddBlock(text, name, body string) string {
+	begin, end := marks(name)
+	block := begin + body + end
+	if from, to, ok := blockOf(text, name); ok {
+		return text[:from] + block + text[to:]
 	}
 	switch {
 	case text == "":
@@ -76,27 +82,28 @@ func AddRules(text string) string {
 	return text + block
 }
 
-// RemoveRules takes the block out, and the blank line before it.
-func RemoveRules(text string) string {
-	start, end, ok := blockOf(text)
+// RemoveBlock takes a block of ours out, and the blank line before it.
+func RemoveBlock(text, name string) string {
+	from, to, ok := blockOf(text, name)
 	if !ok {
 		return text
 	}
-	before := text[:start]
+	before := text[:from]
 	if strings.HasSuffix(before, "\n\n") {
 		before = before[:len(before)-1]
 	}
-	return before + text[end:]
+	return before + text[to:]
 }
 
-func blockOf(text string) (start, end int, ok bool) {
-	start = strings.Index(text, blockBegin)
-	if start < 0 {
+func blockOf(text, name string) (from, to int, ok bool) {
+	begin, end := marks(name)
+	from = strings.Index(text, begin)
+	if from < 0 {
 		return 0, 0, false
 	}
-	i := strings.Index(text[start:], blockEnd)
+	i := strings.Index(text[from:], end)
 	if i < 0 {
 		return 0, 0, false
 	}
-	return start, start + i + len(blockEnd), true
+	return from, from + i + len(end), true
 }

@@ -540,13 +540,17 @@ func handoffPart(p plan.Plan, sha string) (part plan.Plan, full string, err erro
 	return out, h.SHA256, nil
 }
 
-// withoutLedger is an ingest without its entries in the ledger: a handoff that
-// was taken back stays known, or it would be applied again where its file
-// could not be moved away.
+// ledgers are the engine's lists of what has happened: undoing does not unmake
+// that.
+var ledgers = []string{handoff.LedgerDir + "/", ".mem/feedback/", ".mem/session/"}
+
+// withoutLedger is a transaction without its entries in the ledgers: a handoff
+// that was taken back stays known, or it would be applied again where its file
+// could not be moved away; a number that was given is not given again.
 func withoutLedger(p plan.Plan) plan.Plan {
 	p.Steps = slices.Clone(p.Steps)
 	for i := range p.Steps {
-		if strings.HasPrefix(p.Steps[i].Path, handoff.LedgerDir+"/") {
+		if slices.ContainsFunc(ledgers, func(dir string) bool { return strings.HasPrefix(p.Steps[i].Path, dir) }) {
 			p.Steps[i].Outcome = plan.Conflict // taken for a step that changed nothing
 		}
 	}

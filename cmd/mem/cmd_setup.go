@@ -15,6 +15,8 @@ import (
 
 	"github.com/tieredmem/mem/durable"
 	"github.com/tieredmem/mem/entry"
+	"github.com/tieredmem/mem/feedback"
+	"github.com/tieredmem/mem/hooks"
 	"github.com/tieredmem/mem/plan"
 	"github.com/tieredmem/mem/tiers"
 	"github.com/tieredmem/mem/vcs"
@@ -22,8 +24,9 @@ import (
 )
 
 type initCmd struct {
-	Dir    string `arg:"" optional:"" help:"The directory; without it, this one."`
-	Layout string `enum:"auto,canonical,openclaw,sessions,claude" default:"auto" help:"auto (what the directory looks like, else canonical), canonical, openclaw, sessions, claude."`
+	Dir        string `arg:"" optional:"" help:"The directory; without it, this one."`
+	WriteRules bool   `help:"In the claude layout: write the routine into HEARTBEAT.md and the rules of writing into AGENTS.md, as marked blocks; otherwise they are printed."`
+	Layout     string `enum:"auto,canonical,openclaw,sessions,claude" default:"auto" help:"auto (what the directory looks like, else canonical), canonical, openclaw, sessions, claude."`
 }
 
 func (*initCmd) Help() string {
@@ -62,12 +65,18 @@ func (c *initCmd) Run(a *app) error {
 	made, kept := []string{}, []string{}
 	p, err := a.update(func(m fs.FS) (p plan.Plan, err error) {
 		p, made, kept, err = scaffold(m, ws.Rules, a)
+		if err == nil && c.WriteRules && ws.Rules.Name == "claude" {
+			err = blocks(m, &p)
+		}
 		return p, err
 	})
 	if err != nil {
 		return err
 	}
 	fields := map[string]any{"outcome": "created", "made": made, "kept": kept}
+	if c.WriteRules && ws.Rules.Name != "claude" {
+		a.warn("--write-rules is for the claude layout; mem hook install --with-rules writes the others'")
+	}
 	if p.Empty() {
 		fields["outcome"] = "nothing"
 		a.done(p, fields, "%s is complete (layout %s)", dir, ws.Rules.Name)
@@ -76,6 +85,35 @@ func (c *initCmd) Run(a *app) error {
 	a.done(p, fields, "made a workspace in %s (layout %s): %d files and directories, %d kept as they were", dir, ws.Rules.Name, len(made), len(kept))
 	if !a.DryRun {
 		a.say("next: mem note \"what you are doing\", mem status")
+	}
+	if ws.Rules.Name == "claude" && !c.WriteRules {
+		a.say("")
+		a.say("for HEARTBEAT.md (--write-rules writes both):")
+		a.raw(feedback.Routine())
+		a.say("")
+		a.say("for AGENTS.md:")
+		a.raw(feedback.Writing())
+	}
+	return nil
+}
+
+// blocks plans the texts of the claude layout as marked blocks.
+func blocks(m fs.FS, p *plan.Plan) error {
+	if p.Command == "" {
+		p.Command = "init"
+	}
+	for _, b := range []struct{ file, name, body string }{{"HEARTBEAT.md", "heartbeat", feedback.Routine()}, {"AGENTS.md", "writing", feedback.Writing()}} {
+		old, err := fs.ReadFile(m, b.file)
+		if errors.Is(err, fs.ErrNotExist) {
+			p.Steps = append(p.Steps, plan.Step{Kind: plan.Create, Path: b.file, Before: plan.StateOf(nil), Content: []byte(hooks.AddBlock("", b.name, b.body))})
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if next := hooks.AddBlock(string(old), b.name, b.body); next != string(old) {
+			p.Steps = append(p.Steps, plan.Step{Kind: plan.Replace, Path: b.file, Before: plan.StateOf(append([]byte{}, old...)), Content: []byte(next)})
+		}
 	}
 	return nil
 }

@@ -140,7 +140,7 @@ func scenarios() []scenario {
 	twice := map[string]int{"FACT-ONE aaaaaaaa": 2, "FACT-TWO bbbbbbbb": 2}
 	both := map[string]string{bufPath: fullBuf, notePath: oldNote}
 	keep := map[string]string{notePath: oldNote}
-	return slices.Concat(weekly(), handoffs(), []scenario{
+	return slices.Concat(weekly(), handoffs(), layouts(), []scenario{
 		{name: "rotate, edited before recovery", files: both, run: rotateNow, edit: map[string]string{notePath: "- a person's line\n"}, want: want{facts: facts, keep: keep, buffer: true}},
 		{name: "rotate", files: both, run: rotateNow, want: want{facts: facts, keep: keep, buffer: true}},
 		{name: "rotate into a new note", files: map[string]string{bufPath: fullBuf}, run: rotateNow, want: want{facts: facts, buffer: true}},
@@ -293,7 +293,7 @@ func TestCrashesEverywhere(t *testing.T) {
 			case *crashDepth >= 0:
 				depth = *crashDepth
 			case raceEnabled || testing.Short():
-			case strings.HasPrefix(s.name, "ingest"): // their parts, nested, are "take one" and "accept"
+			case strings.HasPrefix(s.name, "ingest") || s.name == "record": // their parts, nested, are "take one" and "accept"
 			case i == 0 && slices.Contains(deep, s.name):
 				depth = 2
 			case i == 0 && !strings.HasPrefix(s.name, "rotate the") && !strings.HasPrefix(s.name, "rotate text") || s.name == "undo a write":

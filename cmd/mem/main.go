@@ -109,6 +109,8 @@ func commands() []command {
 		{"verify", "Stamp today as last_verified, after a real check.", "daily", &verifyCmd{}},
 		{"tags", "Show which files carry which tags.", "daily", &tagsCmd{}},
 		{"session", "The sessions layout: record, load, promote.", "layouts", &sessionCmd{}},
+		{"feedback", "The claude layout: what a person corrected and confirmed.", "layouts", &feedbackCmd{}},
+		{"heartbeat", "The claude layout: four lists for the care of memory.", "layouts", &heartbeatCmd{}},
 		{"hook", "Let agent hosts run mem by themselves.", "setup", &hookCmd{}},
 		{"mcp", "Serve the memory over the Model Context Protocol.", "setup", &mcpCmd{}},
 		{"config", "Show every setting and where it comes from.", "setup", &configCmd{}},

@@ -40,12 +40,13 @@ var may = map[string][]string{
 	"hooks":           {},
 	"session":         {"tiers", "entry", "plan"},
 	"feedback":        {"tiers", "entry", "plan"},
+	"heartbeat":       {"tiers", "entry", "plan", "feedback"},
 	"mcp":             {},
 }
 
 // features never reach these, not even through others.
 var (
-	features = []string{"tiers", "plan", "entry", "guard", "buffer", "walk", "health", "lessons", "archive", "review", "schedule", "handoff", "search", "load", "hooks", "mcp", "session", "feedback"}
+	features = []string{"tiers", "plan", "entry", "guard", "buffer", "walk", "health", "lessons", "archive", "review", "schedule", "handoff", "search", "load", "hooks", "mcp", "session", "feedback", "heartbeat"}
 	never    = []string{
 		module + "durable", module + "journal", module + "workspace",
 		"github.com/alecthomas/kong", "github.com/gofrs/flock", "github.com/rs/zerolog",
