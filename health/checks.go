@@ -172,8 +172,18 @@ func init() { // in a function, since the checks' functions use the list
 			Source: sourceField, Mend: "mem inbox shows what waits; mem inbox accept or reject ends it", whole: (*pass).waiting,
 		},
 		{
+			ID: "feedback.ids", Tier: "WARM", Severity: Warn, Title: "each feedback number names one entry",
+			Rule:   "No two entries of memory/feedback.md have the same number.",
+			Source: "four-type memory, Feedback Format", Mend: "give the younger one the next free number by hand", needs: hasFeedback, whole: (*pass).feedbackIDs,
+		},
+		{
+			ID: "sessions.spool", Tier: "", Severity: Warn, Title: "exchanges come into their log",
+			Rule:   "No exchange waits for its extractor longer than a day.",
+			Source: "session memory, The hook flow", Mend: "mend the extractor (mem status says how it fails); the next exchange brings the others along", needs: hasSessions, whole: (*pass).spool,
+		},
+		{
 			ID: "jobs.overdue", Tier: "", Severity: Warn, Title: "the jobs run",
-			Rule:   "The last successful weekly review is at most 8 days ago, and the last ingest 90 minutes where it is scheduled.",
+			Rule:   "The last successful weekly review is at most 8 days ago, and the last ingest 90 minutes where it is scheduled. Hooks that were installed run, and none has failed since somebody was told.",
 			Source: sourceTiered + ", 8. Weekly Review", Mend: "mem review; mem schedule install makes it run by itself", whole: (*pass).overdue,
 		},
 		{

@@ -306,7 +306,8 @@ func (p *pass) tagsIn(text []byte) bool {
 			from = i + 1
 			before, _ := utf8.DecodeLastRuneInString(folded[:i])
 			behind, _ := utf8.DecodeRuneInString(folded[i+1+len(t):])
-			found = !(i > 0 && (wordRune(before) || before == '#' || before == '/')) && !wordRune(behind) && behind != '-'
+			begins := i == 0 || !wordRune(before) && before != '#' && before != '/'
+			found = begins && !wordRune(behind) && behind != '-'
 		}
 	}
 	return true

@@ -252,7 +252,7 @@ func (s *shrinker) run(old []byte, arg entry.LongArg) ([]byte, error) {
 		if len(order) > 0 {
 			i = order[len(order)-1]
 		}
-		lines -= s.head(&all[i], lines-s.limit)
+		s.head(&all[i], lines-s.limit)
 	}
 	var sb strings.Builder
 	for i, x := range all {
@@ -276,18 +276,16 @@ func (s *shrinker) out(day, text string) {
 	s.r.Moved += strings.Count(text, "\n")
 }
 
-// head moves the first lines of a section, its heading aside.
-func (s *shrinker) head(x *part, n int) int {
+// head moves the first n lines of a section, its heading aside.
+func (s *shrinker) head(x *part, n int) {
 	rows := strings.SplitAfter(strings.TrimSuffix(x.text, "\n"), "\n")
-	k := 1
-	n = min(n, max(len(rows)-k-1, 0))
-	if n <= 0 {
-		return 0
+	const heading = 1
+	if n = min(n, len(rows)-heading-1); n <= 0 {
+		return
 	}
-	text := strings.Join(rows[k:k+n], "")
+	text := strings.Join(rows[heading:heading+n], "")
 	x.text = strings.Replace(x.text, text, "", 1)
 	s.out(x.day, text)
-	return n
 }
 
 func placeLong(old []byte, arg entry.LongArg) ([]byte, error) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -158,7 +157,7 @@ func FuzzAnswer(f *testing.F) {
 			for k, items := range s {
 				for _, item := range items {
 					if item == "" || strings.ContainsAny(item, "\n\r") {
-						t.Fatal(fmt.Sprintf("%s: %q", k, item))
+						t.Fatalf("%s: %q", k, item)
 					}
 				}
 			}

@@ -52,8 +52,8 @@ type sessionRecordCmd struct {
 	Host string `default:"claude" help:"Which host's transcript it is: claude or codex."`
 }
 
-// extractTimeout is how long an extractor may take.
-const extractTimeout = 60 * time.Second
+// extractTimeout is how long an extractor may take. Only TestMain changes it.
+var extractTimeout = 60 * time.Second
 
 func (c *sessionRecordCmd) Run(a *app) error {
 	if a.env.getenv(inHook) != "" {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -22,6 +23,9 @@ func TestMain(m *testing.M) {
 	os.Setenv("GORACE", noSleep)
 	if at, err := strconv.Atoi(os.Getenv("MEM_TEST_KILL_AT")); err == nil {
 		wrapDisk = killAt(at)
+	}
+	if d, err := time.ParseDuration(os.Getenv("MEM_TEST_EXTRACT_TIMEOUT")); err == nil {
+		extractTimeout = d
 	}
 	testscript.Main(m, map[string]func(){"mem": main})
 }
