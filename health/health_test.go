@@ -191,6 +191,16 @@ func TestChecks(t *testing.T) {
 			delete(m, ReviewJob)
 			m["memory/episodic/2026-11-10.md"] = text(goodNote)
 		}, "jobs.overdue", Warn, ReviewJob, 0, "never run"},
+		{"two feedback entries of one number", "layout: claude\n", func(m fstest.MapFS) {
+			m["memory/feedback.md"] = text("# Feedback\n\n<!-- ### F001: example -->\n### F001: a (2026-01-01)\n\n### F1: b (2026-01-02)\n")
+		}, "feedback.ids", Warn, "memory/feedback.md", 6, "F001 stands there twice, first in line 4"},
+		{"an exchange waits", "layout: sessions\n", func(m fstest.MapFS) { m[".mem/spool/a.json"] = text(`{"at":"2026-11-28T09:00:00Z"}`) }, "sessions.spool", Warn, ".mem/spool", 0, "1 exchange waits"},
+		{"hooks that never ran", "", func(m fstest.MapFS) {
+			m[HookInstalls] = text(`{"/x":{"host":"claude","path":"/x","at":"2026-11-20T09:00:00Z","events":["Stop"]}}`)
+		}, "jobs.overdue", Warn, HookInstalls, 0, "have never run"},
+		{"a hook that failed", "", func(m fstest.MapFS) {
+			m[HookFailures+"/1.json"] = text(`{"host":"codex","event":"Stop","at":"2026-11-30T08:00:00Z","error":"no room"}`)
+		}, "jobs.overdue", Warn, HookFailures, 0, "the Stop hook of codex failed once since 2026-11-30 08:00, at last with: no room"},
 		{"what the host cuts", "layout: openclaw\nlimits: {hot_characters: 50000}\n", func(m fstest.MapFS) { m[memoryMD] = text(many(300, strings.Repeat("x", 99)+"\n")) }, "load.simulated", Warn, memoryMD, 201, "first 20000 of 30000 characters"},
 		{"what the host skips", "layout: openclaw\n", func(m fstest.MapFS) { m["memory/2026-11-29.md"] = text(many(2000, "xxxxxxxxx\n")) }, "load.simulated", Warn, "memory/2026-11-29.md", 0, "skips notes over 16384"},
 	}

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"path"
@@ -16,7 +17,9 @@ import (
 const feedbackFile = "memory/feedback.md"
 
 func hasFeedback(r tiers.Rules) bool { return r.TierOf(feedbackFile) == tiers.WARM && !hasScratch(r) }
-func hasSessions(r tiers.Rules) bool { return r.TierOf(r.Hot.File) == tiers.HOT && path.Dir(r.Hot.File) != "." }
+func hasSessions(r tiers.Rules) bool {
+	return r.TierOf(r.Hot.File) == tiers.HOT && path.Dir(r.Hot.File) != "."
+}
 
 var feedbackID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^#{2,4}\s+F0*(\d{1,6}):`) })
 
@@ -47,12 +50,15 @@ func (p *pass) spool(all *found) {
 	const dir = ".mem/spool"
 	n, oldest := 0, time.Duration(0)
 	for _, e := range p.entries(dir) {
-		info, err := e.Info()
-		if err != nil {
-			continue
+		var x struct {
+			At time.Time `json:"at"`
+		}
+		b, err := fs.ReadFile(p.m, path.Join(dir, e.Name()))
+		if err != nil || json.Unmarshal(b, &x) != nil {
+			continue // mem status names it
 		}
 		n++
-		oldest = max(oldest, p.now.Sub(info.ModTime()))
+		oldest = max(oldest, p.now.Sub(x.At))
 	}
 	if n > 0 && oldest > spoolFor {
 		p.note(all, Fail, "sessions.spool", dir, 0, "mem session record", "%s, the oldest for %s", plural(n, "exchange waits to be put into a log", "exchanges wait to be put into a log"), ago(oldest))
