@@ -358,8 +358,11 @@ func (b *Inbox) Folder(folder string, read func(name string, written time.Time, 
 			return text, err
 		}
 		info, err := disk.Lstat(folder + "/" + e.Name())
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
 			continue // taken away since
+		}
+		if err != nil {
+			return err
 		}
 		if err := read(e.Name(), info.ModTime, open); err != nil {
 			return err

@@ -117,7 +117,7 @@ func layouts() []scenario {
 			name: "record", run: recordNow, mend: recordNow,
 			files: map[string]string{bufPath: idle, "memory_sessions/logs/2026-11-30.md": "# Session log — 2026-11-30\n\n## Mine\n- OLD-LINE\n", "memory_sessions/long_memory.md": "# Long-term memory\n"},
 			edit:  map[string]string{"memory_sessions/logs/2026-11-30.md": "- a person's line\n"},
-			want:  want{facts: map[string]int{"OLD-LINE": 1, "LOGGED-1": 1, "DECIDED-1": 1, "LASTING-1": 1}, trash: map[string]int{"EXCHANGE-1": 1}, buffer: true},
+			want:  want{facts: map[string]int{"OLD-LINE": 1}, made: map[string]int{"LOGGED-1": 1, "DECIDED-1": 1, "LASTING-1": 1}, trash: map[string]int{"EXCHANGE-1": 1}, buffer: true},
 		},
 		{
 			name: "promote sessions", run: promoteSession, mend: promoteSession,
@@ -129,13 +129,13 @@ func layouts() []scenario {
 			name: "feedback", run: feedbackNow, mend: feedbackNow,
 			files: map[string]string{bufPath: idle, feedback.File: "# Feedback\n\n### F001: OLD-RULE (2026-01-01)\n- **Why**: x\n"},
 			edit:  map[string]string{feedback.File: "- a person's line\n"},
-			want:  want{facts: map[string]int{"OLD-RULE": 1, "RULE-1": 1, "### F002": 1}, buffer: true},
+			want:  want{facts: map[string]int{"OLD-RULE": 1}, made: map[string]int{"RULE-1": 1, "### F002": 1}, buffer: true},
 		},
 		{
 			name: "tidy", run: tidyNow, mend: tidyNow,
 			files: map[string]string{bufPath: idle, "MEMORY.md": "# Memory\n\n## user\n\n- WHO\n\n## reference\n\n### Big\n\n" + big.String() + "\n### Small\n- STAYS\n"},
 			edit:  map[string]string{"MEMORY.md": "- a person's line\n"},
-			want:  want{facts: map[string]int{"WHO": 1, "STAYS": 1, "BIG-000": 1, "BIG-259": 1, "See [memory/topics/big.md]": 1}, buffer: true},
+			want:  want{facts: map[string]int{"WHO": 1, "STAYS": 1, "BIG-000": 1, "BIG-259": 1}, made: map[string]int{"See [memory/topics/big.md]": 1}, buffer: true},
 		},
 	}
 }

@@ -14,6 +14,7 @@ import (
 // want is what the oracle of a scenario expects.
 type want struct {
 	facts  map[string]int // text → how often it must stand outside .mem
+	made   map[string]int // likewise, of text that the command itself brings, once it has run to its end
 	maybe  map[string]int // likewise, once the command was acknowledged; before that at most so often
 	gone   []string       // stands at most once, and not any more once the command was acknowledged
 	either []string       // exactly one of these stands, exactly once
@@ -35,6 +36,11 @@ func (w want) check(d *faultfs.Disk, acked bool) (bad []string) {
 	}
 	all := visible.String()
 	for f, n := range w.facts {
+		if got := strings.Count(all, f); got != n {
+			bad = append(bad, fmt.Sprintf("1 %q stands %d times, want %d", f, got, n))
+		}
+	}
+	for f, n := range w.made {
 		if got := strings.Count(all, f); got != n {
 			bad = append(bad, fmt.Sprintf("1 %q stands %d times, want %d", f, got, n))
 		}
