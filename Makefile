@@ -4,7 +4,7 @@ export CGO_ENABLED ?= 0
 DEMO ?= demo
 PLATFORMS = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: build demo test race crash fulldisk fuzz bench lint vet cross clean
+.PHONY: build demo test race crash power fulldisk fuzz bench lint vet cross clean
 
 build:
 	$(GO) build -trimpath -ldflags "-s -w" -o mem ./cmd/mem
@@ -25,6 +25,11 @@ race:
 CRASH_DEPTH ?= 2
 crash:
 	$(GO) test ./cmd/mem -run 'TestCrashes|TestWriters|TestEvery|TestPlanted' -count=1 -timeout 8h -v -args -crash.depth $(CRASH_DEPTH)
+
+# Needs root, loop devices, mkfs.ext4 and mkfs.xfs: real file systems, shut down
+# before every operation of rotate, ingest, archive, review and record.
+power:
+	$(GO) test ./cmd/mem -tags power -run TestPowerCuts -count=1 -timeout 2h -v
 
 # Needs root: a real full disk.
 fulldisk:

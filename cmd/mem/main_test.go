@@ -27,8 +27,16 @@ func TestMain(m *testing.M) {
 	if d, err := time.ParseDuration(os.Getenv("MEM_TEST_EXTRACT_TIMEOUT")); err == nil {
 		extractTimeout = d
 	}
-	testscript.Main(m, map[string]func(){"mem": main})
+	commands := map[string]func(){"mem": main}
+	if scenarioHook != nil {
+		commands["scenario"] = scenarioHook
+	}
+	testscript.Main(m, commands)
 }
+
+// scenarioHook runs parts of scenarios as processes; set by tests on real
+// disks.
+var scenarioHook func()
 
 // noSleep keeps processes under the race detector from waiting a second before
 // they end.
