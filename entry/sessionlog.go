@@ -36,7 +36,13 @@ type LogOp struct {
 type LongArg struct {
 	Days []DayFacts `json:"days,omitempty"`
 	Fold bool       `json:"fold,omitempty"` // then lines that stand twice are one
-	Cuts []string   `json:"cuts,omitempty"` // then these go, each as it stands
+	Cuts []DayCut   `json:"cuts,omitempty"` // then these go, each as it stands
+}
+
+// DayCut is text of a dated section, whole lines; of none: Day is "".
+type DayCut struct {
+	Day  string `json:"day,omitempty"`
+	Text string `json:"text"`
 }
 
 // Encode is the argument as a plan carries it.
@@ -52,21 +58,38 @@ type DayFacts struct {
 const check = "✅ "
 
 // SameItem folds an item, so that two that say the same are equal: case, white
-// space and punctuation do not count, digits and operators do.
+// space and punctuation do not count. Digits, signs and pictures do, and so do
+// the marks in numbers: 1.5 is not 15, and -5 not 5.
 func SameItem(s string) string {
-	key := strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsLetter(r) || unicode.IsDigit(r):
-			return unicode.ToLower(r)
-		case strings.ContainsRune("+=<>/\\%&|^~$€#@", r):
-			return r
+	var sb strings.Builder
+	rs := []rune(s)
+	at := func(i int) rune {
+		if i < 0 || i >= len(rs) {
+			return 0
 		}
-		return -1
-	}, s)
-	if key == "" { // signs only: they are all that it says
+		return rs[i]
+	}
+	var last rune
+	apart := false // something was left out since last
+	for i, r := range rs {
+		keep := unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || unicode.IsSymbol(r) || strings.ContainsRune("/\\%&#@*", r)
+		if unicode.IsDigit(at(i+1)) && (strings.ContainsRune(".,:", r) && unicode.IsDigit(at(i-1)) || r == '-' && !unicode.IsLetter(at(i-1))) {
+			keep = true
+		}
+		if !keep {
+			apart = true
+			continue
+		}
+		if apart && unicode.IsDigit(last) && unicode.IsDigit(r) {
+			sb.WriteByte(' ')
+		}
+		sb.WriteRune(unicode.ToLower(r))
+		last, apart = r, false
+	}
+	if sb.Len() == 0 { // punctuation only: it is all that it says
 		return strings.TrimSpace(s)
 	}
-	return key
+	return sb.String()
 }
 
 // OneItem makes one line of a text, as an item of a list: at most limit
@@ -86,15 +109,18 @@ func OneItem(s string, limit int) string {
 type logPart struct {
 	title string
 	lines []string // the heading first; of what stands before all headings, none
+	code  []bool   // of each line: it is in a code fence, or begins or ends one
 }
 
 // logFile is a log taken apart: what is in no known section stays as it is.
 type logFile struct {
 	parts []logPart
 	eol   string
-	open  bool // a code fence never ends: what is added behind it would not count
+	open  string // the marks of a code fence that never ends
 }
 
+// parseLog takes a log apart. A code fence that never ends is ended: what is
+// added behind it would not count.
 func parseLog(b []byte) logFile {
 	f := logFile{parts: []logPart{{}}, eol: EOL(b)}
 	fence := ""
@@ -104,20 +130,34 @@ func parseLog(b []byte) logFile {
 		if mark == "" {
 			mark = t[:len(t)-len(strings.TrimLeft(t, "~"))]
 		}
+		code := fence != ""
 		switch {
 		case fence == "" && len(mark) >= 3:
-			fence = mark
+			fence, code = mark, true
 		case fence != "" && len(mark) >= len(fence) && mark[0] == fence[0] && mark == t:
 			fence = ""
 		}
-		if title, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), "## "); ok && fence == "" {
+		if title, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), "## "); ok && !code {
 			f.parts = append(f.parts, logPart{title: strings.TrimSpace(title)})
 		}
 		p := &f.parts[len(f.parts)-1]
-		p.lines = append(p.lines, line)
+		p.lines, p.code = append(p.lines, line), append(p.code, code)
 	}
-	f.open = fence != ""
+	f.open = fence
 	return f
+}
+
+// closeFence ends a code fence that never ends.
+func (f *logFile) closeFence() {
+	if f.open == "" {
+		return
+	}
+	p := &f.parts[len(f.parts)-1]
+	if last := &p.lines[len(p.lines)-1]; !strings.HasSuffix(*last, "\n") {
+		*last += f.eol
+	}
+	p.lines, p.code = append(p.lines, f.open+f.eol), append(p.code, true)
+	f.open = ""
 }
 
 func (f *logFile) text() []byte {
@@ -157,50 +197,74 @@ func (f *logFile) section(n int) *logPart {
 			before.lines[k-1] += f.eol
 		}
 		if strings.TrimSpace(before.lines[k-1]) != "" {
-			before.lines = append(before.lines, f.eol)
+			before.put(k, f.eol)
 		}
 	}
-	p := logPart{title: title, lines: []string{"## " + title + f.eol}}
+	p := logPart{title: title}
+	p.put(0, "## "+title+f.eol)
 	if at < len(f.parts) {
-		p.lines = append(p.lines, f.eol)
+		p.put(1, f.eol)
 	}
 	f.parts = slices.Insert(f.parts, at, p)
 	return &f.parts[at]
 }
 
+// put puts a line in.
+func (p *logPart) put(at int, line string) {
+	p.lines, p.code = slices.Insert(p.lines, at, line), slices.Insert(p.code, at, false)
+}
+
+// begins reports whether a list item of the section itself begins at a line.
+func (p *logPart) begins(i int) bool {
+	return !p.code[i] && (strings.HasPrefix(p.lines[i], "- ") || strings.HasPrefix(p.lines[i], "* "))
+}
+
 // items lists a section's list items: the index of each one's first line.
 func (p *logPart) items() []int {
 	var out []int
-	for i, l := range p.lines {
-		if strings.HasPrefix(l, "- ") || strings.HasPrefix(l, "* ") {
+	for i := range p.lines {
+		if p.begins(i) {
 			out = append(out, i)
 		}
 	}
 	return out
 }
 
-// item is the text of the item that begins at a line, and where it ends.
+// item is the text of the item that begins at a line, and where it ends, with
+// all that belongs to it: what is indented, and code.
 func (p *logPart) item(i int) (text string, end int) {
-	for end = i + 1; end < len(p.lines); end++ {
-		l := p.lines[end]
-		if strings.TrimSpace(l) == "" || !strings.HasPrefix(l, "  ") && !strings.HasPrefix(l, "\t") {
+	end = i + 1
+	for k := i + 1; k < len(p.lines); k++ {
+		l := p.lines[k]
+		blank := strings.TrimSpace(l) == ""
+		if !blank && !p.code[k] && !strings.HasPrefix(l, "  ") && !strings.HasPrefix(l, "\t") {
 			break
+		}
+		if !blank {
+			end = k + 1
 		}
 	}
 	return OneItem(strings.Join(p.lines[i:end], " "), 1<<20), end
 }
 
+// has reports whether an item says the same.
+func (p *logPart) has(key string) bool {
+	return slices.ContainsFunc(p.items(), func(i int) bool {
+		text, _ := p.item(i)
+		return SameItem(text) == key
+	})
+}
+
 // add puts an item behind the others, unless one says the same.
 func (p *logPart) add(item, mark, eol string) {
-	key := SameItem(item)
-	if key == "" {
+	if item == "" || p.has(SameItem(item)) {
 		return
 	}
-	for _, i := range p.items() {
-		if text, _ := p.item(i); SameItem(text) == key {
-			return
-		}
-	}
+	p.append([]string{"- " + mark + item + eol}, []bool{false}, eol)
+}
+
+// append puts lines behind what stands in the section.
+func (p *logPart) append(lines []string, code []bool, eol string) {
 	at := len(p.lines)
 	for at > 1 && strings.TrimSpace(p.lines[at-1]) == "" {
 		at--
@@ -208,7 +272,7 @@ func (p *logPart) add(item, mark, eol string) {
 	if !strings.HasSuffix(p.lines[at-1], "\n") {
 		p.lines[at-1] += eol
 	}
-	p.lines = slices.Insert(p.lines, at, "- "+mark+item+eol)
+	p.lines, p.code = slices.Insert(p.lines, at, lines...), slices.Insert(p.code, at, code...)
 }
 
 // sessionLog merges what exchanges have brought into a day's log. What stands
@@ -222,13 +286,11 @@ func sessionLog(old, arg []byte) ([]byte, error) {
 		old = fmt.Appendf(old, "# Session log — %s\n", a.Day)
 	}
 	f := parseLog(old)
-	if f.open {
-		return nil, ErrOpen
-	}
+	f.closeFence()
 	for _, op := range a.Ops {
 		finalized := op.Items["finalized"]
 		if op.Done {
-			finalized = f.done(op)
+			f.done(op)
 		}
 		for n, s := range LogSections {
 			items, mark := op.Items[s.Key], ""
@@ -247,54 +309,37 @@ func sessionLog(old, arg []byte) ([]byte, error) {
 	return f.text(), nil
 }
 
-// done takes the open items that an exchange has settled out of To follow up,
-// and lists what is finalized.
-func (f *logFile) done(op LogOp) []string {
+// done moves the open items that an exchange has settled from To follow up to
+// Finalized, with all that belongs to them: those that are listed as
+// finalized, else those that hold the words, else all.
+func (f *logFile) done(op LogOp) {
 	p := f.find("To follow up")
 	if p == nil {
-		return op.Items["finalized"]
-	}
-	open := map[string]int{} // key → line
-	var order []string
-	for _, i := range p.items() {
-		text, _ := p.item(i)
-		if _, twice := open[SameItem(text)]; !twice {
-			order = append(order, text)
-		}
-		open[SameItem(text)] = i
-	}
-	pick := func(fits func(string) bool) []string {
-		var out []string
-		for _, text := range order {
-			if fits(text) {
-				out = append(out, text)
-			}
-		}
-		return out
+		return
 	}
 	listed := map[string]bool{}
 	for _, item := range op.Items["finalized"] {
 		listed[SameItem(item)] = true
 	}
-	chosen := pick(func(s string) bool { return listed[SameItem(s)] })
-	out := slices.Clone(op.Items["finalized"])
-	if len(listed) == 0 {
-		words := SameItem(op.Words)
-		chosen = pick(func(s string) bool { return strings.Contains(SameItem(s), words) })
-		out = chosen
-	}
-	gone := map[string]bool{}
-	for _, s := range chosen {
-		gone[SameItem(s)] = true
-	}
-	items := p.items()
-	slices.Reverse(items)
-	for _, i := range items {
-		if text, end := p.item(i); gone[SameItem(text)] {
-			p.lines = slices.Delete(p.lines, i, end)
+	words := Words(op.Words)
+	var lines []string
+	var code []bool
+	for _, i := range slices.Backward(p.items()) {
+		text, end := p.item(i)
+		if fits := listed[SameItem(text)]; !fits && (len(listed) > 0 || Covered(words, Words(text)) < 1 && len(words) > 0) {
+			continue
 		}
+		moved := slices.Clone(p.lines[i:end])
+		if k := len(moved) - 1; !strings.HasSuffix(moved[k], "\n") {
+			moved[k] += f.eol
+		}
+		moved[0] = "- " + check + strings.TrimPrefix(strings.TrimPrefix(moved[0][2:], check), " ")
+		lines, code = append(moved, lines...), append(slices.Clone(p.code[i:end]), code...)
+		p.lines, p.code = slices.Delete(p.lines, i, end), slices.Delete(p.code, i, end)
 	}
-	return out
+	if len(lines) > 0 {
+		f.section(len(LogSections)-1).append(lines, code, f.eol)
+	}
 }
 
 // longMemory adds durable facts under their day. One that stands anywhere in
@@ -308,8 +353,8 @@ func longMemory(old, arg []byte) ([]byte, error) {
 		old = []byte("# Long-term memory\n")
 	}
 	f := parseLog(old)
-	if f.open && len(a.Days) > 0 {
-		return nil, ErrOpen
+	if len(a.Days) > 0 {
+		f.closeFence()
 	}
 	known := map[string]bool{}
 	for i := range f.parts {
@@ -332,33 +377,78 @@ func longMemory(old, arg []byte) ([]byte, error) {
 	if a.Fold {
 		out = FoldLines(out)
 	}
-	for _, text := range a.Cuts {
-		i := bytes.Index(out, []byte(text))
-		if i < 0 || text == "" {
+	for _, c := range a.Cuts {
+		i := c.in(out)
+		if i < 0 {
 			return nil, errors.New("a section that was to move has changed")
 		}
-		out = slices.Concat(out[:i], out[i+len(text):])
+		out = slices.Concat(out[:i], out[i+len(c.Text):])
 	}
 	return out, nil
 }
 
-// FoldLines drops list items of one line that stand again further down: the
-// newest stays.
-func FoldLines(b []byte) []byte {
-	rows := strings.SplitAfter(string(b), "\n")
-	seen := map[string]bool{}
-	for i, l := range slices.Backward(rows) {
-		key := strings.TrimRight(l, " \t\r\n")
-		alone := i+1 == len(rows) || !strings.HasPrefix(rows[i+1], "  ") && !strings.HasPrefix(rows[i+1], "\t")
-		if !strings.HasPrefix(key, "- ") || !alone {
-			continue
-		}
-		if seen[key] {
-			rows[i] = ""
-		}
-		seen[key] = true
+// in finds the cut in a text: whole lines, in the section of its day.
+func (c DayCut) in(b []byte) int {
+	text := []byte(c.Text)
+	if len(bytes.TrimSpace(text)) == 0 {
+		return -1
 	}
-	return []byte(strings.Join(rows, ""))
+	from := 0
+	if c.Day != "" {
+		mark := []byte("## " + c.Day)
+		for {
+			i := bytes.Index(b[from:], mark)
+			if i < 0 {
+				return -1
+			}
+			if from += i; from == 0 || b[from-1] == '\n' {
+				break
+			}
+			from++
+		}
+	}
+	for {
+		i := bytes.Index(b[from:], text)
+		if i < 0 {
+			return -1
+		}
+		i += from
+		end := i + len(text)
+		if (i == 0 || b[i-1] == '\n') && (end == len(b) || text[len(text)-1] == '\n') {
+			return i
+		}
+		from = i + 1
+	}
+}
+
+// FoldLines drops list items of one line that stand again further down, under
+// the same heading of level 3 or none: the newest stays. Code is left alone,
+// and so is what has more to it than its line.
+func FoldLines(b []byte) []byte {
+	f := parseLog(b)
+	seen := map[string]bool{}
+	for n := len(f.parts) - 1; n >= 0; n-- {
+		p := &f.parts[n]
+		below := make([]string, len(p.lines)) // the heading of level 3 above
+		head := ""
+		for i, l := range p.lines {
+			if strings.HasPrefix(l, "### ") && !p.code[i] {
+				head = strings.TrimSpace(l)
+			}
+			below[i] = head
+		}
+		for _, i := range slices.Backward(p.items()) {
+			if _, end := p.item(i); end > i+1 {
+				continue
+			}
+			key := below[i] + "\x00" + strings.TrimRight(p.lines[i], " \t\r\n")
+			if seen[key] {
+				p.lines, p.code = slices.Delete(p.lines, i, i+1), slices.Delete(p.code, i, i+1)
+			}
+			seen[key] = true
+		}
+	}
+	return f.text()
 }
 
 // dated gives the section of a day, which is made at the end if it is not
@@ -373,11 +463,13 @@ func (f *logFile) dated(day string) *logPart {
 			last.lines[k-1] += f.eol
 		}
 		if strings.TrimSpace(last.lines[k-1]) != "" {
-			last.lines = append(last.lines, f.eol)
+			last.put(k, f.eol)
 		}
 	}
-	f.parts = append(f.parts, logPart{title: day, lines: []string{"## " + day + f.eol}})
-	return &f.parts[len(f.parts)-1]
+	f.parts = append(f.parts, logPart{title: day})
+	p := &f.parts[len(f.parts)-1]
+	p.put(0, "## "+day+f.eol)
+	return p
 }
 
 // LogItems lists the items of a log's sections, by their titles; keys says

@@ -26,7 +26,7 @@ const MaxAnswer = 1 << 20
 // Bounds on an answer: it is untrusted text.
 const (
 	maxItem  = 2000 // characters
-	maxItems = 50   // of one section
+	maxItems = 200  // of one section
 )
 
 // ErrAnswer marks an answer that is none.

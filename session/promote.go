@@ -191,7 +191,7 @@ type shrinker struct {
 	dir, today string
 	limit      int
 	r          *Promotion
-	cuts       []string // texts that go, each standing once
+	cuts       []entry.DayCut // what goes
 	moved      map[string]string
 	years      []string
 }
@@ -202,12 +202,25 @@ type part struct {
 	text string
 }
 
-// parts takes a long-term memory apart at its dated sections.
+// parts takes a long-term memory apart at its headings of level 2, code aside.
+// What stands before the first, or below one without a day, has no day.
 func parts(b []byte) []part {
 	out := []part{{}}
+	heads := map[int]string{}
+	entry.VisibleLines(b, func(n int, line string) {
+		if title, ok := strings.CutPrefix(line, "## "); ok {
+			heads[n] = title
+		}
+	})
+	n := 0
 	for line := range strings.Lines(string(b)) {
-		if title, ok := strings.CutPrefix(line, "## "); ok && len(title) >= 10 && tiers.ValidDay(title[:10]) {
-			out = append(out, part{day: title[:10]})
+		n++
+		if title, ok := heads[n]; ok {
+			x := part{}
+			if len(title) >= 10 && tiers.ValidDay(title[:10]) {
+				x.day = title[:10]
+			}
+			out = append(out, x)
 		}
 		out[len(out)-1].text += line
 	}
@@ -215,8 +228,9 @@ func parts(b []byte) []part {
 }
 
 // run computes the next text: new facts in, lines that stand twice folded, and
-// the oldest sections out until it fits. The newest section stays; where it
-// alone is too large, its oldest lines go.
+// the oldest dated sections out until it fits. The newest stays; where it alone
+// is too large, its oldest lines go. What has no day stays, unless there is
+// nothing else.
 func (s *shrinker) run(old []byte, arg entry.LongArg) ([]byte, error) {
 	next := old
 	if len(arg.Days) > 0 {
@@ -234,36 +248,40 @@ func (s *shrinker) run(old []byte, arg entry.LongArg) ([]byte, error) {
 	s.r.Folded = before - entry.CountLines(next)
 	all := parts(next)
 	lines := entry.CountLines(next)
-	order := make([]int, 0, len(all))
-	for i := 1; i < len(all); i++ {
-		order = append(order, i)
+	var order []int
+	for i := range all {
+		if all[i].day != "" {
+			order = append(order, i)
+		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(all[a].day, all[b].day) })
-	gone := map[int]bool{}
 	for len(order) > 1 && lines > s.limit {
 		i := order[0]
 		order = order[1:]
 		lines -= strings.Count(all[i].text, "\n")
-		s.out(all[i].day, all[i].text)
-		gone[i] = true
+		s.out(all[i].day, all[i].text, all[i].text)
+		all[i].text = ""
 	}
 	if lines > s.limit {
-		i := 0 // no section at all: the oldest lines are the first
+		i, others := 0, 0
 		if len(order) > 0 {
-			i = order[len(order)-1]
+			i = order[0]
+			others = lines - strings.Count(all[i].text, "\n")
 		}
-		s.head(&all[i], lines-s.limit)
+		if others < s.limit { // otherwise it would not help
+			s.head(&all[i], lines-s.limit)
+		}
 	}
 	var sb strings.Builder
-	for i, x := range all {
-		if !gone[i] {
-			sb.WriteString(x.text)
-		}
+	for _, x := range all {
+		sb.WriteString(x.text)
 	}
 	return []byte(sb.String()), nil
 }
 
-func (s *shrinker) out(day, text string) {
+// out takes a text out, and puts it, as it is to stand there, into the archive
+// of its year.
+func (s *shrinker) out(day, text, archived string) {
 	year := s.today[:4]
 	if day != "" {
 		year = day[:4]
@@ -271,21 +289,29 @@ func (s *shrinker) out(day, text string) {
 	if _, ok := s.moved[year]; !ok {
 		s.years = append(s.years, year)
 	}
-	s.moved[year] += text
-	s.cuts = append(s.cuts, text)
+	s.moved[year] += archived
+	s.cuts = append(s.cuts, entry.DayCut{Day: day, Text: text})
 	s.r.Moved += strings.Count(text, "\n")
 }
 
-// head moves the first n lines of a section, its heading aside.
+// head moves the first n lines of a section, its heading and the blank lines
+// behind that aside.
 func (s *shrinker) head(x *part, n int) {
 	rows := strings.SplitAfter(strings.TrimSuffix(x.text, "\n"), "\n")
-	const heading = 1
-	if n = min(n, len(rows)-heading-1); n <= 0 {
+	from := 0
+	for from < len(rows) && (strings.HasPrefix(rows[from], "#") || strings.TrimSpace(rows[from]) == "") {
+		from++
+	}
+	if n = min(n, len(rows)-from-1); n <= 0 {
 		return
 	}
-	text := strings.Join(rows[heading:heading+n], "")
-	x.text = strings.Replace(x.text, text, "", 1)
-	s.out(x.day, text)
+	text := strings.Join(rows[from:from+n], "")
+	x.text = strings.Join(rows[:from], "") + strings.TrimPrefix(x.text[len(strings.Join(rows[:from], "")):], text)
+	archived := text
+	if x.day != "" {
+		archived = "## " + x.day + "\n" + text
+	}
+	s.out(x.day, text, archived)
 }
 
 func placeLong(old []byte, arg entry.LongArg) ([]byte, error) {

@@ -14,6 +14,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,6 +33,7 @@ type Spooled struct {
 	Host     string    `json:"host"`
 	Session  string    `json:"session"`
 	Project  string    `json:"project"`
+	Said     int       `json:"said"` // bytes of the agent's side, whole
 	Attempts int       `json:"attempts"`
 	Error    string    `json:"error,omitempty"` // of the last attempt
 
@@ -43,9 +45,15 @@ type Spooled struct {
 // where the result stands.
 const maxText = 64 << 10
 
-// Key names an exchange: the same one, recorded again, is the same file.
+// Key names an exchange: the same one, recorded again, is the same file. Where
+// the host names the person's message that is enough: what the agent says
+// after it may still grow.
 func (s Spooled) Key() string {
-	return plan.Hash([]byte(s.Host + "\x00" + s.Session + "\x00" + s.ID + "\x00" + s.Human + "\x00" + s.Assistant))[:24]
+	text := s.ID
+	if text == "" {
+		text = s.Human + "\x00" + s.Assistant
+	}
+	return plan.Hash([]byte(s.Host + "\x00" + s.Session + "\x00" + text))[:24]
 }
 
 // Bound cuts an exchange to what is kept.
@@ -99,15 +107,22 @@ func recorded(at time.Time) string {
 	return ".mem/session/" + at.UTC().Format("2006-01") + ".txt"
 }
 
-// Known reports whether an exchange was recorded: a host may tell of the same
-// one again.
-func Known(m fs.FS, at time.Time, key string) bool {
+// Known reports whether an exchange was recorded, and how much of the agent's
+// side, in bytes: a host may tell of the same one again, with more of it.
+func Known(m fs.FS, at time.Time, key string) (said int, ok bool) {
 	for _, t := range []time.Time{at, at.AddDate(0, 0, -28)} {
-		if b, err := fs.ReadFile(m, recorded(t)); err == nil && strings.Contains(string(b), "- "+key+"\n") {
-			return true
+		b, err := fs.ReadFile(m, recorded(t))
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(b)) {
+			rest, fits := strings.CutPrefix(line, "- "+key+" ")
+			if n, err := strconv.Atoi(strings.TrimSpace(rest)); fits && err == nil {
+				said, ok = max(said, n), true
+			}
 		}
 	}
-	return false
+	return said, ok
 }
 
 // Projects are the projects of a workspace: their names, and where each one's
@@ -238,7 +253,7 @@ func Record(m fs.FS, rules tiers.Rules, notes []Note, dirs map[string]string) (p
 func settle(m fs.FS, p *plan.Plan, notes []Note) error {
 	keys := map[string]string{} // file → lines
 	for _, n := range notes {
-		keys[recorded(n.At)] += "- " + n.Key() + "\n"
+		keys[recorded(n.At)] += fmt.Sprintf("- %s %d\n", n.Key(), n.Said)
 		if n.Name != "" {
 			p.Steps = append(p.Steps, plan.Step{Kind: plan.Trash, Path: n.Name, Before: plan.StateOf(n.Spooled.Raw)})
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 )
@@ -33,9 +34,10 @@ const maxScan = 256 << 20
 // or of another kind is passed over. The transcript is read from its end.
 func Last(r io.ReaderAt, size int64) (Exchange, error) {
 	var answer []string // the agent's, the last first
-	var tail []byte     // the beginning of a line whose rest is in the block behind
+	var tail []byte     // the rest of a line that begins in a block before
+	step := int64(block)
 	for end := size; end > 0; {
-		start := max(end-block, 0)
+		start := max(end-step, 0)
 		b := make([]byte, end-start, int(end-start)+len(tail))
 		if _, err := r.ReadAt(b, start); err != nil && !errors.Is(err, io.EOF) {
 			return Exchange{}, err
@@ -45,12 +47,16 @@ func Last(r io.ReaderAt, size int64) (Exchange, error) {
 		for {
 			i := bytes.LastIndexByte(bytes.TrimSuffix(b, []byte("\n")), '\n')
 			if i < 0 && start > 0 {
-				tail = b // it begins further up
+				tail = b  // it begins further up
+				step *= 2 // a long line is not copied again and again
 				break
 			}
 			line := bytes.TrimSpace(b[i+1:])
 			if m := parseLine(line); m.text != "" {
 				if m.human {
+					if m.id == "" { // by where it stands: transcripts only grow
+						m.id = fmt.Sprintf("@%d", start+int64(i+1))
+					}
 					return Exchange{Human: m.text, Assistant: join(answer), ID: m.id}, nil
 				}
 				answer = append(answer, m.text)
@@ -147,7 +153,7 @@ func contentText(raw json.RawMessage) string {
 // hostText reports whether what stands as a person's message was put there by
 // the host: the results of its own commands, and context that it adds.
 func hostText(s string) bool {
-	for _, mark := range []string{"<command-name>", "<command-message>", "<local-command-", "<environment_context>", "<user_instructions>", "<system-reminder>"} {
+	for _, mark := range []string{"<command-name>", "<command-message>", "<local-command-", "<environment_context>", "<user_instructions>", "<system-reminder>", "<task-notification>", "<bash-input>", "<bash-stdout>", "<bash-stderr>", "[Request interrupted by user", "Caveat: The messages below"} {
 		if strings.HasPrefix(s, mark) {
 			return true
 		}

@@ -356,6 +356,39 @@ func (w *Workspace) Unstamp(name string) error {
 	return err
 }
 
+// Swap replaces one of the engine's own small files if it is what the caller
+// has read; otherwise another run has dealt with it, and nothing is done.
+func (w *Workspace) Swap(who, name string, old, b []byte) error {
+	full := path.Join(journal.Root, name)
+	now, _, err := durable.ReadFile(w.Disk, full, 0)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && string(now) != string(old) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return w.locked(who, func() error {
+		now, _, err := durable.ReadFile(w.Disk, full, 0)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && string(now) != string(old) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		tmp := full + ".tmp"
+		if err := w.Disk.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if _, err := durable.WriteNew(w.Disk, tmp, b, 0o600, ""); err != nil {
+			return err
+		}
+		if err := w.Disk.Rename(tmp, full); err != nil {
+			return err
+		}
+		return w.Disk.SyncDir(path.Dir(full))
+	})
+}
+
 // Records replaces several of the engine's own small files, each whole or not
 // at all. A power cut may bring back the records of the run before: only what
 // people are told may depend on them.

@@ -19,6 +19,7 @@ import (
 	"github.com/tieredmem/mem/handoff"
 	"github.com/tieredmem/mem/journal"
 	"github.com/tieredmem/mem/plan"
+	"github.com/tieredmem/mem/session"
 	"github.com/tieredmem/mem/tiers"
 )
 
@@ -550,7 +551,8 @@ var ledgers = []string{handoff.LedgerDir + "/", ".mem/feedback/", ".mem/session/
 func withoutLedger(p plan.Plan) plan.Plan {
 	p.Steps = slices.Clone(p.Steps)
 	for i := range p.Steps {
-		if slices.ContainsFunc(ledgers, func(dir string) bool { return strings.HasPrefix(p.Steps[i].Path, dir) }) {
+		spooled := p.Steps[i].Kind == plan.Trash && strings.HasPrefix(p.Steps[i].Path, session.SpoolDir+"/")
+		if spooled || slices.ContainsFunc(ledgers, func(dir string) bool { return strings.HasPrefix(p.Steps[i].Path, dir) }) {
 			p.Steps[i].Outcome = plan.Conflict // taken for a step that changed nothing
 		}
 	}

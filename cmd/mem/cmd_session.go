@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -112,11 +113,26 @@ type recording struct {
 
 // exchange finds what was said last.
 func (a *app) exchange(in hooks.Input) (session.Exchange, error) {
-	var e session.Exchange
-	if in.Transcript == "" {
+	e, err := lastOf(in.Transcript)
+	switch {
+	case in.LastMessage == "":
+	case err == nil:
+		e.Assistant = in.LastMessage
+	default: // it is what there is
+		e = session.Exchange{Assistant: in.LastMessage}
+		if errors.Is(err, session.ErrNoExchange) {
+			err = nil
+		}
+	}
+	return e, err
+}
+
+// lastOf finds the last exchange of a transcript.
+func lastOf(name string) (e session.Exchange, err error) {
+	if name == "" {
 		return e, errors.New("the hook names no transcript")
 	}
-	f, err := os.Open(in.Transcript)
+	f, err := os.Open(name)
 	if err != nil {
 		return e, err
 	}
@@ -126,16 +142,9 @@ func (a *app) exchange(in hooks.Input) (session.Exchange, error) {
 		return e, err
 	}
 	if !info.Mode().IsRegular() {
-		return e, fmt.Errorf("%s is no regular file", in.Transcript)
+		return e, fmt.Errorf("%s is no regular file", name)
 	}
-	e, err = session.Last(f, info.Size())
-	if in.LastMessage != "" && err == nil {
-		e.Assistant = in.LastMessage
-	}
-	if errors.Is(err, session.ErrNoExchange) && in.LastMessage != "" {
-		e, err = session.Exchange{Assistant: in.LastMessage}, nil
-	}
-	return session.Bound(e), err
+	return session.Last(f, info.Size())
 }
 
 // recordExchange spools the last exchange, then brings what waits into the
@@ -147,9 +156,17 @@ func (a *app) recordExchange(in hooks.Input, host string) (recording, error) {
 		// What waits from before is brought in all the same.
 		r.Trouble = append(r.Trouble, "the transcript cannot be read: "+err.Error())
 	}
-	if err == nil && !e.Empty() {
-		s := session.Spooled{Exchange: e, At: a.at, Host: host, Session: in.Session, Project: a.projectOf(in.Dir)}
-		if !session.Known(a.ws.View(), a.at, s.Key()) {
+	if !e.Empty() {
+		s := session.Spooled{Exchange: e, At: a.at, Host: host, Session: in.Session, Project: a.projectOf(in.Dir), Said: len(e.Assistant)}
+		said, known := session.Known(a.ws.View(), a.at, s.Key())
+		if more := s.Said - said; known && more > 0 {
+			// The same exchange, and the agent has said more: that only.
+			s.Human, s.Assistant = "", strings.TrimSpace(e.Assistant[said:])
+			s.Exchange.ID += fmt.Sprintf("+%d", said)
+			_, known = session.Known(a.ws.View(), a.at, s.Key())
+		}
+		s.Exchange = session.Bound(s.Exchange)
+		if !known && !s.Empty() {
 			b, err := json.MarshalIndent(s, "", " ")
 			if err != nil {
 				return r, err
@@ -183,8 +200,11 @@ func (a *app) projectOf(dir string) string {
 // perRun bounds how many exchanges one run brings in: an agent waits for it.
 const perRun = 5
 
-// settle brings exchanges that wait into the logs: the newest first, since its
-// extractor may be the one that works again.
+// maxAttempts is how often an exchange is given to an extractor before it goes
+// into the log as it was said.
+const maxAttempts = 5
+
+// settle brings exchanges that wait into the logs.
 func (a *app) settle(r *recording) error {
 	list, trouble, err := session.Spool(a.ws.View())
 	if err != nil {
@@ -195,8 +215,10 @@ func (a *app) settle(r *recording) error {
 	dirs := a.projectDirs()
 	var notes []session.Note
 	deadline := time.Now().Add(extractTimeout) // how long it takes, not what time it is
-each:
-	for _, s := range slices.Backward(list) {
+	// Those first that were tried the least, the oldest of them: one that its
+	// extractor cannot deal with keeps nobody waiting.
+	slices.SortStableFunc(list, func(x, y session.Spooled) int { return cmp.Compare(x.Attempts, y.Attempts) })
+	for _, s := range list {
 		if len(notes) == perRun || !time.Now().Before(deadline) {
 			break
 		}
@@ -204,23 +226,33 @@ each:
 		if _, ok := dirs[n.Project]; !ok {
 			n.Project = session.Root
 		}
-		switch {
-		case len(guard.Secrets([]byte(s.Human+"\n"+s.Assistant))) > 0:
+		secret := len(guard.Secrets([]byte(s.Human+"\n"+s.Assistant))) > 0
+		switch _, known := session.Known(a.ws.View(), a.at, s.Key()); {
+		case known: // another run has recorded it: it only leaves the spool
+		case secret:
 			// It stays where only its owner reads it, and is sent nowhere.
 			n.Answer = session.Answer{n.Project: {"context": {"an exchange held what looks like a credential: it is kept in the trash, not here (mem trash list)"}}}
-		case len(a.ws.Rules.Extractor) > 0:
-			if n.Raw, n.Answer, err = a.extract(s, n.Project, dirs, time.Until(deadline)); err != nil {
-				r.Trouble = append(r.Trouble, "the extractor: "+err.Error())
-				if err := a.failedOnce(s, err); err != nil {
-					r.Trouble = append(r.Trouble, err.Error())
-				}
-				break each // the others would fare alike
+		case len(a.ws.Rules.Extractor) > 0 && s.Attempts < maxAttempts:
+			n.Raw, n.Answer, err = a.extract(s, n.Project, dirs, time.Until(deadline))
+			if err == nil {
+				r.Trouble = append(r.Trouble, unknownProjects(n.Answer, dirs)...)
+				break
 			}
-			r.Trouble = append(r.Trouble, unknownProjects(n.Answer, dirs)...)
+			r.Trouble = append(r.Trouble, "the extractor: "+err.Error())
+			if ferr := a.failedOnce(s, err); ferr != nil {
+				r.Trouble = append(r.Trouble, ferr.Error())
+			}
+			if errors.Is(err, session.ErrAnswer) {
+				continue // of this one it makes nothing; of others it may
+			}
+			deadline = time.Time{} // it does not work at all now
+			continue
+		case len(a.ws.Rules.Extractor) > 0:
+			r.Trouble = append(r.Trouble, fmt.Sprintf("the extractor made nothing of an exchange in %d attempts: it goes into the log as it was said", s.Attempts))
 		}
 		notes = append(notes, n)
 	}
-	slices.Reverse(notes)
+	slices.SortStableFunc(notes, func(x, y session.Note) int { return x.At.Compare(y.At) })
 	r.Waiting = len(list) - len(notes)
 	if len(notes) == 0 {
 		if r.Waiting > 0 {
@@ -232,10 +264,15 @@ each:
 	p, err := a.update(func(m fs.FS) (plan.Plan, error) {
 		var still []session.Note
 		for _, n := range notes { // another run may have recorded some meanwhile
-			if b, err := fs.ReadFile(m, n.Name); err == nil {
-				n.Spooled.Raw = bytes.Clone(b)
-				still = append(still, n)
+			b, err := fs.ReadFile(m, n.Name)
+			if err != nil {
+				continue
 			}
+			n.Spooled.Raw = bytes.Clone(b)
+			if _, known := session.Known(m, a.at, n.Key()); known {
+				n.Elsewhere, n.Answer, n.Raw = true, session.Answer{}, nil
+			}
+			still = append(still, n)
 		}
 		if len(still) == 0 {
 			return plan.Plan{}, nil
@@ -267,7 +304,7 @@ func (a *app) failedOnce(s session.Spooled, cause error) error {
 	if err != nil {
 		return err
 	}
-	return a.ws.Record("session record", strings.TrimPrefix(s.Name, ".mem/"), append(b, '\n'))
+	return a.ws.Swap("session record", strings.TrimPrefix(s.Name, ".mem/"), s.Raw, append(b, '\n'))
 }
 
 // projectDirs are the directories of the projects' memories, as configured.
@@ -438,6 +475,7 @@ func (a *app) runExtractor(prompt string, limit time.Duration) ([]byte, error) {
 		return nil, fmt.Errorf("%s took longer than %s", argv[0], limit.Round(time.Second))
 	case out.over:
 		return nil, fmt.Errorf("%w: more than %d bytes", session.ErrAnswer, session.MaxAnswer)
+	case errors.Is(err, exec.ErrWaitDelay) && out.b.Len() > 0: // what it has left running holds its output open
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w: %s", argv[0], err, oneLine(errs.b.String(), 200))
 	}

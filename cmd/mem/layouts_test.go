@@ -39,7 +39,7 @@ var sessionRules, claudeRules = rulesOf("sessions"), rulesOf("claude")
 // having answered.
 func recordNow(w *workspace.Workspace) error {
 	s := session.Spooled{Exchange: session.Exchange{Human: "EXCHANGE-1", Assistant: "done", ID: "u"}, At: at0, Host: "claude", Session: "s", Project: session.Root}
-	if !session.Known(w.View(), at0, s.Key()) {
+	if _, known := session.Known(w.View(), at0, s.Key()); !known {
 		b, err := json.Marshal(s)
 		if err != nil {
 			return err
