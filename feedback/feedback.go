@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -68,6 +69,8 @@ type New struct {
 	Confirmation bool
 	Rule         string
 	Why          string
+	Anyway       bool   // although it names a relative day, or another says much the same
+	Floor        int    // numbers up to this were given, whatever the ledger says
 	How          string // of a correction: how to apply it; of a confirmation: what was being worked on
 }
 
@@ -108,7 +111,7 @@ func Add(m fs.FS, rules tiers.Rules, now time.Time, n New) (plan.Plan, Entry, er
 		if *s = entry.OneItem(*s, maxText); *s == "" {
 			return plan.Plan{}, Entry{}, ErrIncomplete
 		}
-		if word, day, found := Relative(*s, rules.Day(now)); found {
+		if word, day, found := Relative(*s, rules.Day(now)); found && !n.Anyway {
 			return plan.Plan{}, Entry{}, &RelativeError{word, day}
 		}
 	}
@@ -120,7 +123,7 @@ func Add(m fs.FS, rules tiers.Rules, now time.Time, n New) (plan.Plan, Entry, er
 	if err != nil {
 		return plan.Plan{}, Entry{}, err
 	}
-	last := 0
+	last := n.Floor
 	for line := range strings.Lines(string(given)) {
 		if id, err := strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(line), "- F")); err == nil {
 			last = max(last, id)
@@ -129,7 +132,11 @@ func Add(m fs.FS, rules tiers.Rules, now time.Time, n New) (plan.Plan, Entry, er
 	words := entry.Words(n.Rule)
 	for _, e := range Parse(old) {
 		last = max(last, e.ID)
-		if entry.SameItem(e.Rule) == entry.SameItem(n.Rule) || entry.Overlap(words, entry.Words(e.Rule)) >= same {
+		if n.Anyway {
+			continue
+		}
+		other := entry.Words(e.Rule)
+		if entry.SameItem(e.Rule) == entry.SameItem(n.Rule) || entry.Overlap(words, other) >= same && polarity(words) == polarity(other) {
 			return plan.Plan{}, e, &NearError{e}
 		}
 	}
@@ -149,6 +156,29 @@ func Add(m fs.FS, rules tiers.Rules, now time.Time, n New) (plan.Plan, Entry, er
 		{Kind: plan.Append, Path: File, Before: plan.StateOf(old), Place: entry.AtEnd, Text: []byte(block)},
 		{Kind: plan.Append, Path: Ledger, Before: plan.StateOf(given), Place: entry.AtLine, Text: []byte("- " + e.Name() + "\n")},
 	}}, e, nil
+}
+
+// turning are words that turn a rule into another one.
+var turning = []string{"never", "dont", "not", "no", "without", "avoid", "stop", "nie", "niemals", "nicht", "kein", "keine", "ohne", "jamais", "pas", "sans", "nunca", "sin"}
+
+// polarity counts the words that turn a rule; 不 and 没 among them.
+func polarity(words []string) int {
+	n := 0
+	for _, w := range words {
+		if slices.Contains(turning, w) || strings.ContainsAny(w, "不没別") {
+			n++
+		}
+	}
+	return n % 2
+}
+
+// Number is the number in an entry's name, such as F007; 0 for none.
+func Number(name string) int {
+	n, err := strconv.Atoi(strings.TrimPrefix(name, "F"))
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // read reads a file; nil where there is none.

@@ -27,7 +27,7 @@ func TestParse(t *testing.T) {
 func TestRelative(t *testing.T) {
 	const today = "2026-11-30"
 	for text, want := range map[string]string{
-		"yesterday it broke": "yesterday 2026-11-29", "do it Tomorrow": "tomorrow 2026-12-01", "since last week.": "last week 2026-11-23", "recently": "recently ", "3 days ago": "3 days ago 2026-11-27", "in 2 days": "in 2 days 2026-12-02",
+		"yesterday it broke": "yesterday 2026-11-29", "do it Tomorrow": "tomorrow 2026-12-01", "since last week.": "last week 2026-11-23", "last Friday we": "last Friday 2026-11-27", "next monday": "next monday 2026-12-07", "2 weeks ago": "2 weeks ago 2026-11-16", "three days ago": "three days ago 2026-11-27", "letztem Freitag": "letztem Freitag 2026-11-27", "vor einer Woche": "vor einer woche 2026-11-23", "上星期五": "上星期 2026-11-23", "先日": "先日 ", "3 days ago": "3 days ago 2026-11-27", "in 2 days": "in 2 days 2026-12-02",
 		"gestern ging es": "gestern 2026-11-29", "übermorgen": "übermorgen 2026-12-02", "Vorgestern": "vorgestern 2026-11-28", "vor 5 Tagen": "vor 5 Tagen 2026-11-25", "letzte Woche": "letzte woche 2026-11-23",
 		"hier soir": "hier 2026-11-29", "avant-hier": "avant-hier 2026-11-28", "la semaine prochaine": "la semaine prochaine 2026-12-07", "il y a 2 jours": "il y a 2 jours 2026-11-28", "Aujourd'hui": "aujourd'hui 2026-11-30",
 		"ayer": "ayer 2026-11-29", "mañana": "mañana 2026-12-01", "hace 4 días": "hace 4 días 2026-11-26", "la semana pasada": "la semana pasada 2026-11-23",
@@ -39,7 +39,7 @@ func TestRelative(t *testing.T) {
 			t.Errorf("%q: %q %v, want %q", text, got, found, want)
 		}
 	}
-	for _, text := range []string{"2026-11-29 it broke", "the todays package", "Gesternstrasse", "hierarchy", "playing hierher", "use yesterdayish", "", "Hoya", "every day", "3日"} {
+	for _, text := range []string{"2026-11-29 it broke", "the todays package", "Gesternstrasse", "hierarchy", "playing hierher", "use yesterdayish", "", "Hoya", "every day", "3日", "least recently used", "never write \"yesterday\"", "the word `today`", "mondays"} {
 		if word, _, found := Relative(text, today); found {
 			t.Errorf("%q: %q", text, word)
 		}
@@ -77,6 +77,13 @@ func TestAdd(t *testing.T) {
 	}
 	if _, err := add("  "); !errors.Is(err, ErrIncomplete) {
 		t.Errorf("nothing: %v", err)
+	}
+	m[File].Data = append(m[File].Data, "\n### F008: Always use tabs for indentation in Go (2026-04-02)\n"...)
+	if _, err := add("Never use tabs for indentation in Go"); err != nil {
+		t.Errorf("the opposite of a rule is refused: %v", err)
+	}
+	if _, _, err := Add(m, r, now, New{Rule: "Hier immer testen", Why: "x", How: "y", Anyway: true}); err != nil {
+		t.Errorf("anyway: %v", err)
 	}
 	m[File].Data = append(m[File].Data, "<!-- never closed\n"...)
 	if _, err := add("Ask first"); err == nil {

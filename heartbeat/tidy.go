@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -60,11 +62,11 @@ func sections(b []byte) []section {
 			}
 		}
 		title := strings.TrimSpace(text[level:])
+		if level < 3 {
+			above = title
+		}
 		if level == 1 {
 			return
-		}
-		if level == 2 {
-			above = title
 		}
 		out = append(out, section{title: title, above: above, level: level, line: line, start: at[line], body: at[line+1], end: -1})
 	})
@@ -108,7 +110,7 @@ func Tidy(m fs.FS, rules tiers.Rules, now time.Time) (plan.Plan, []Move, error) 
 		// Sections of level 3 go whole; of level 2 what stands in them, where
 		// there are none of level 3.
 		below := slices.ContainsFunc(all, func(o section) bool { return o.level == 3 && o.start > s.start && o.start < s.end })
-		s.candidates = order(s.above) >= 0 && s.end-s.body > 3*pointerSize && (s.level == 3 || !below)
+		s.candidates = order(s.above) >= 0 && !definitions().Match(hot[s.body:s.end]) && s.end-s.body > 3*pointerSize && (s.level == 3 || !below)
 	}
 	pick := slices.DeleteFunc(slices.Clone(all), func(s section) bool { return !s.candidates })
 	slices.SortStableFunc(pick, func(a, b section) int {
@@ -120,7 +122,7 @@ func Tidy(m fs.FS, rules tiers.Rules, now time.Time) (plan.Plan, []Move, error) 
 	size := len(hot)
 	var cuts []entry.Cut
 	taken := map[string]bool{}
-	today := rules.Day(now)
+	today, eol := rules.Day(now), entry.EOL(hot)
 	for _, s := range pick {
 		if size <= rules.Hot.Max {
 			break
@@ -133,10 +135,10 @@ func Tidy(m fs.FS, rules tiers.Rules, now time.Time) (plan.Plan, []Move, error) 
 		if err != nil {
 			return p, moves, err
 		}
-		pointer := fmt.Sprintf("\nSee [%s](%s).\n\n", topic, topic)
+		pointer := strings.ReplaceAll(fmt.Sprintf("\nSee [%s](%s).\n\n", topic, topic), "\n", eol)
 		cuts = append(cuts, entry.Cut{Text: body, By: pointer})
 		size += len(pointer) - len(body)
-		text := fmt.Sprintf("# %s\n\n> Created: %s | Updated: %s\n\n%s", s.title, today, today, strings.TrimLeft(body, "\r\n"))
+		text := fmt.Sprintf("# %s\n\n> Created: %s | Updated: %s\n\n%s", s.title, today, today, relink(strings.TrimLeft(body, "\r\n"), rules.Hot.File))
 		p.Steps = append(p.Steps, plan.Step{Kind: plan.Create, Path: topic, Before: plan.StateOf(nil), Content: []byte(text)})
 		moves = append(moves, Move{s.title, s.line, len(body), topic})
 	}
@@ -149,6 +151,42 @@ func Tidy(m fs.FS, rules tiers.Rules, now time.Time) (plan.Plan, []Move, error) 
 	}
 	p.Steps = append(p.Steps, plan.Step{Kind: plan.Edit, Path: rules.Hot.File, Before: plan.StateOf(hot), Place: entry.TakeOut, Text: arg})
 	return p, moves, nil
+}
+
+var (
+	// definitions are targets that links all over the file refer to.
+	definitions = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^ {0,3}\[[^\]]+\]:\s`) })
+	links       = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\]\()([^)\s]+)`) })
+)
+
+// relink makes the relative links of a text lead, from memory/topics, where
+// they led from the always-loaded file.
+func relink(s, hot string) string {
+	own := map[string]bool{} // headings that move along
+	entry.VisibleLines([]byte(s), func(_ int, line string) {
+		if strings.HasPrefix(line, "#") {
+			own[slug(strings.TrimLeft(line, "# "))] = true
+		}
+	})
+	return links().ReplaceAllStringFunc(s, func(l string) string {
+		target := strings.TrimPrefix(l, "](")
+		if anchor, ok := strings.CutPrefix(target, "#"); ok {
+			if own[anchor] {
+				return l
+			}
+			return "](../../" + hot + target
+		}
+		if strings.HasPrefix(target, "/") || strings.HasPrefix(target, "<") || strings.Contains(target, ":") {
+			return l
+		}
+		if rest, ok := strings.CutPrefix(target, "memory/topics/"); ok {
+			return "](" + rest
+		}
+		if rest, ok := strings.CutPrefix(target, "memory/"); ok {
+			return "](../" + rest
+		}
+		return "](../../" + strings.TrimPrefix(target, "./")
+	})
 }
 
 // pointerSize is about what a pointer takes, in bytes: less than three times

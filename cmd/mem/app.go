@@ -125,6 +125,9 @@ func (a *app) find() error {
 func (a *app) open(write bool) (*workspace.Workspace, error) {
 	if a.ws != nil {
 		if write && !a.DryRun && !a.writable { // opened to be read
+			if a.sources.Mem == nil && hostStore(a.dir) {
+				return nil, errHostStore
+			}
 			if err := workspace.MayWrite(a.dir, a.disk, a.ws.Rules); err != nil {
 				return nil, err
 			}
@@ -144,6 +147,9 @@ func (a *app) open(write bool) (*workspace.Workspace, error) {
 		return nil, err
 	}
 	if write && !a.DryRun {
+		if a.sources.Mem == nil && hostStore(a.dir) {
+			return nil, errHostStore
+		}
 		if err := workspace.MayWrite(a.dir, disk, rules); err != nil {
 			return nil, err
 		}
@@ -176,6 +182,17 @@ func (a *app) open(write bool) (*workspace.Workspace, error) {
 	return a.ws, nil
 }
 
+// hostStore reports whether a directory is a host's own store of memory, such
+// as Claude Code's: it can be looked at, and is not ours to write.
+func hostStore(dir string) bool {
+	parts := strings.Split(filepath.ToSlash(dir), "/")
+	n := len(parts)
+	return n > 4 && parts[n-1] == "memory" && parts[n-3] == "projects" && parts[n-4] == ".claude"
+}
+
+// errHostStore refuses to write to a host's own store.
+var errHostStore = &hinted{errors.New("this is the host's own store of memory: mem only looks at it"), "mem health, mem search and mem load work; a mem.yaml there makes it a workspace of yours"}
+
 // load reads the configuration and fixes the run's instant.
 func (a *app) load(disk durable.FS) (tiers.Rules, error) {
 	var err error
@@ -202,7 +219,15 @@ func (a *app) load(disk durable.FS) (tiers.Rules, error) {
 	if err := a.userConfig(); err != nil {
 		return tiers.Rules{}, err
 	}
-	rules, err := tiers.Load(a.sources)
+	sources := a.sources
+	if sources.Mem == nil && hostStore(a.dir) {
+		c, err := tiers.ParseConfig("(a host's own store)", []byte("layout: claude\n"))
+		if err != nil {
+			return tiers.Rules{}, err
+		}
+		sources.Mem = &c
+	}
+	rules, err := tiers.Load(sources)
 	if err != nil {
 		return rules, err
 	}

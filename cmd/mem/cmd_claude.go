@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/tieredmem/mem/feedback"
 	"github.com/tieredmem/mem/heartbeat"
+	"github.com/tieredmem/mem/journal"
 	"github.com/tieredmem/mem/plan"
 )
 
@@ -32,13 +35,14 @@ type feedbackAddCmd struct {
 	Why          string `required:"" help:"What went wrong, or what made it right."`
 	How          string `help:"Of a correction: how to apply it."`
 	Context      string `help:"Of a confirmation: what was being worked on."`
+	Anyway       bool   `help:"Also if it names a relative day, or if another entry says much the same."`
 }
 
 func (c *feedbackAddCmd) Run(a *app) error {
 	if err := a.wantLayout("claude"); err != nil {
 		return err
 	}
-	n := feedback.New{Confirmation: c.Confirmation, Rule: c.Rule, Why: c.Why, How: c.How}
+	n := feedback.New{Confirmation: c.Confirmation, Rule: c.Rule, Why: c.Why, How: c.How, Anyway: c.Anyway}
 	switch {
 	case !c.Correction && !c.Confirmation:
 		return &usageError{"is it a correction or a confirmation?", "--correction or --confirmation"}
@@ -53,6 +57,13 @@ func (c *feedbackAddCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if there, err := a.exists(feedback.Ledger); err != nil {
+		return err
+	} else if !there { // it was lost, or this is a clone: the receipts may tell
+		if n.Floor, err = a.feedbackGiven(); err != nil {
+			return err
+		}
+	}
 	var e feedback.Entry
 	p, err := a.update(func(m fs.FS) (p plan.Plan, err error) {
 		p, e, err = feedback.Add(m, ws.Rules, a.at, n)
@@ -61,7 +72,7 @@ func (c *feedbackAddCmd) Run(a *app) error {
 	var near *feedback.NearError
 	if errors.As(err, &near) {
 		a.failFields = map[string]any{"entry": near.Entry, "id": near.Entry.Name()}
-		return &conflicted{hinted{err, fmt.Sprintf("%s:%d has it; change that one with mem write if it should say more", feedback.File, near.Entry.Line)}}
+		return &conflicted{hinted{err, fmt.Sprintf("%s:%d has it; change that one with mem write if it should say more, or --anyway", feedback.File, near.Entry.Line)}}
 	}
 	if errors.Is(err, feedback.ErrIncomplete) {
 		return &usageError{err.Error(), "mem feedback add --help"}
@@ -71,6 +82,30 @@ func (c *feedbackAddCmd) Run(a *app) error {
 	}
 	a.done(p, map[string]any{"outcome": "added", "id": e.Name(), "entry": e}, "added %s: %s", e.Name(), e.Rule)
 	return nil
+}
+
+// feedbackGiven is the highest number that receipts tell of.
+func (a *app) feedbackGiven() (int, error) {
+	ids, err := a.receiptIDs(1 << 30)
+	if err != nil {
+		return 0, err
+	}
+	last := 0
+	for _, id := range ids {
+		b, err := fs.ReadFile(a.ws.View(), journal.ReceiptPath(id))
+		if err != nil || !bytes.Contains(b, []byte(`"feedback add"`)) {
+			continue
+		}
+		var r struct {
+			Facts struct {
+				ID string `json:"id"`
+			} `json:"facts"`
+		}
+		if json.Unmarshal(b, &r) == nil {
+			last = max(last, feedback.Number(r.Facts.ID))
+		}
+	}
+	return last, nil
 }
 
 type feedbackListCmd struct{}
@@ -175,11 +210,44 @@ func (c *heartbeatCmd) Run(a *app) error {
 }
 
 // pathThere reports whether a path that the memory names is there: from the
-// workspace, or absolute.
+// workspace, or absolute. What may be no path of this machine (an address of a
+// service, say) is not said to be missing.
 func (a *app) pathThere(name string) bool {
-	name = a.expand(strings.TrimPrefix(name, "./"))
-	_, err := os.Lstat(filepath.Clean(name))
-	return err == nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotDir)
+	for _, home := range []string{"$HOME/", "${HOME}/"} {
+		if rest, ok := strings.CutPrefix(name, home); ok {
+			name = "~/" + rest
+		}
+	}
+	if strings.ContainsAny(name, "$<>{}") {
+		return true // it is filled in when it is used
+	}
+	if i := strings.LastIndexByte(name, ':'); i > 0 && strings.Trim(name[i+1:], "0123456789") == "" {
+		name = name[:i] // a line
+	}
+	full := filepath.Clean(a.expand(strings.TrimPrefix(name, "./")))
+	if filepath.IsAbs(name) {
+		top := string(filepath.Separator) + strings.SplitN(strings.TrimPrefix(full, string(filepath.Separator)), string(filepath.Separator), 2)[0]
+		if _, err := os.Lstat(top); err != nil {
+			return true
+		}
+	}
+	for _, p := range []string{full, unescaped(full)} {
+		if hits, err := filepath.Glob(p); err == nil && len(hits) > 0 {
+			return true
+		}
+		if _, err := os.Lstat(p); err == nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotDir) {
+			return true
+		}
+	}
+	return false
+}
+
+// unescaped is a path as a link writes it, as it is.
+func unescaped(s string) string {
+	if u, err := url.PathUnescape(s); err == nil {
+		return u
+	}
+	return s
 }
 
 func (a *app) sayBeat(r heartbeat.Report, applied bool) {
@@ -207,6 +275,13 @@ func (a *app) sayBeat(r heartbeat.Report, applied bool) {
 			verb = "moved"
 		}
 		a.say("- %s %q (line %d, %d bytes) to %s", verb, m.Title, m.Line, m.Bytes, m.To)
+	}
+	left := r.Size
+	for _, m := range r.Tidy {
+		left -= m.Bytes
+	}
+	if len(r.Tidy) > 0 && left > r.Limit {
+		a.say("    even so it is over its limit: about %d of %d bytes; split a section by hand", left, r.Limit)
 	}
 	switch {
 	case len(r.Tidy) > 0 && !applied:

@@ -84,7 +84,14 @@ func (c *initCmd) Run(a *app) error {
 	}
 	a.done(p, fields, "made a workspace in %s (layout %s): %d files and directories, %d kept as they were", dir, ws.Rules.Name, len(made), len(kept))
 	if !a.DryRun {
-		a.say("next: mem note \"what you are doing\", mem status")
+		switch ws.Rules.Name {
+		case "sessions":
+			a.say("next: mem hook install claude, mem status")
+		case "claude":
+			a.say("next: mem feedback add --help, mem heartbeat, mem status")
+		default:
+			a.say("next: mem note \"what you are doing\", mem status")
+		}
 	}
 	if ws.Rules.Name == "claude" && !c.WriteRules {
 		a.say("")
