@@ -4,7 +4,7 @@ export CGO_ENABLED ?= 0
 DEMO ?= demo
 PLATFORMS = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: build demo test race crash power fulldisk fuzz bench lint vet cross clean
+.PHONY: build demo test race crash power soak fulldisk fuzz bench lint vet cross clean
 
 build:
 	$(GO) build -trimpath -ldflags "-s -w" -o mem ./cmd/mem
@@ -30,6 +30,11 @@ crash:
 # before every operation of rotate, ingest, archive, review and record.
 power:
 	$(GO) test ./cmd/mem -tags power -run TestPowerCuts -count=1 -timeout 2h -v
+
+# Eight writers for SOAK, half of mem's runs killed; every line accounted for.
+SOAK ?= 5m
+soak:
+	$(GO) test ./cmd/mem -run TestSoak -count=1 -timeout 10h -v -args -soak $(SOAK)
 
 # Needs root: a real full disk.
 fulldisk:

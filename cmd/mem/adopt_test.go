@@ -61,6 +61,65 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
+// TestAdoptOtherLayouts: a memory of each other kind is looked at and filled in
+// without touching a byte of it; what is done in it can be taken back.
+func TestAdoptOtherLayouts(t *testing.T) {
+	trees := map[string]map[string]string{
+		"sessions": {
+			"memory_sessions/long_memory.md": "# Long-term memory — mine\r\n\r\n## 2026-03-09\r\n- a fact\r\n", "memory_sessions/logs/2026-11-29.md": "# Session log — 2026-11-29\n\n## Mine\n\todd   text",
+			"memory_sessions/logs/archives/2026-01-01.md": "old\n", "memory_sessions/logs/.debug/x.json": "{", ".claude/settings.json": "{}", "notes.txt": "\xff\xfe",
+		},
+		"claude": {
+			"MEMORY.md": "# Memory\n\n## user\n\n- x\n\n## feedback → feedback.md\n", "memory/feedback.md": "### F001: rule (2026-04-01)\n* **Why:** y", "memory/topics/agent-ids.md": "> Created: 2026-01-01\n\nids\n",
+			"memory/2026-11-29.md": "raw\n", "AGENTS.md": "mine\n", "HEARTBEAT.md": "mine\n",
+		},
+	}
+	for layout, files := range trees {
+		t.Run(layout, func(t *testing.T) {
+			b := newBox(t)
+			b.env = append(b.env, "MEM_AT=2026-11-30T09:00:00Z")
+			if err := os.RemoveAll(b.dir); err != nil {
+				t.Fatal(err)
+			}
+			for name, text := range files {
+				full := filepath.Join(b.dir, name)
+				if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			same := func(when string) {
+				t.Helper()
+				after := snapshot(t, b.dir)
+				for name, text := range files {
+					if after[name] != text {
+						t.Errorf("%s: %s is %q, was %q", when, name, after[name], text)
+					}
+				}
+			}
+			if out := b.must("status"); !strings.Contains(out, "layout "+layout) {
+				t.Fatal(out)
+			}
+			b.must("search", "fact")
+			if after := snapshot(t, b.dir); len(after) != len(files) {
+				t.Errorf("looking at it has made files: %d, were %d", len(after), len(files))
+			}
+			same("looked at")
+			b.must("init")
+			same("init")
+			if layout == "claude" {
+				b.must("feedback", "add", "--correction", "another rule", "--why", "x", "--how", "y")
+				b.must("undo", receiptOf(t, b, "feedback"))
+			} else {
+				b.must("session", "promote", "--all")
+			}
+			same("worked in and taken back")
+		})
+	}
+}
+
 func unstamped(s string) string {
 	head, rest, _ := strings.Cut(s, "last_active:")
 	_, rest, _ = strings.Cut(rest, "\n")
