@@ -191,6 +191,22 @@ func fill(f File, b []byte, like string, sync bool) (Info, error) {
 	return f.Info()
 }
 
+// Replace makes a file say b, whole or not at all, and durably: by way of tmp,
+// which must be on the same file system. Where like is not empty its mode,
+// owner and attributes are taken over.
+func Replace(fsys FS, name, tmp string, b []byte, perm fs.FileMode, like string) error {
+	if err := fsys.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := WriteNew(fsys, tmp, b, perm, like); err != nil {
+		return err
+	}
+	if err := fsys.Rename(tmp, name); err != nil {
+		return err
+	}
+	return fsys.SyncDir(path.Dir(name))
+}
+
 // MkdirAll makes a directory and its missing parents, each durable before the
 // next: fsync of the parent after every mkdir.
 func MkdirAll(fsys FS, dir string, perm fs.FileMode) error {

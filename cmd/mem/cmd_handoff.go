@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -198,20 +197,11 @@ func writeWhole(file string, text []byte) error {
 	defer d.Close()
 	base := filepath.Base(file)
 	tmp := "." + base + ".mem.tmp"
-	if err := d.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	like := ""
 	if _, err := d.Lstat(base); err == nil {
 		like = base
 	}
-	if _, err := durable.WriteNew(d, tmp, text, 0o644, like); err != nil {
-		return err
-	}
-	if err := d.Rename(tmp, base); err != nil {
-		return err
-	}
-	return d.SyncDir(".")
+	return durable.Replace(d, base, tmp, text, 0o644, like)
 }
 
 // slug is a title as part of a file name.
