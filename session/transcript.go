@@ -96,6 +96,13 @@ type message struct {
 	id    string
 }
 
+// What a line holds that has the result of a tool, and what one that has text
+// parts. Inside of a string the quotes would be escaped.
+var (
+	toolResult = []byte(`"type":"tool_result"`)
+	textPart   = []byte(`"type":"text"`)
+)
+
 // parseLine reads a line of Claude Code's transcripts, or of Codex's.
 func parseLine(line []byte) message {
 	var l struct {
@@ -106,6 +113,9 @@ func parseLine(line []byte) message {
 		Summary   bool            `json:"isCompactSummary"`
 		Message   json.RawMessage `json:"message"`
 		Payload   json.RawMessage `json:"payload"`
+	}
+	if bytes.Contains(line, toolResult) && !bytes.Contains(line, textPart) {
+		return message{} // large, and of no text: not worth to be read
 	}
 	if len(line) == 0 || line[0] != '{' || json.Unmarshal(line, &l) != nil || l.Meta || l.Sidechain || l.Summary {
 		return message{}

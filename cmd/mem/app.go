@@ -33,6 +33,7 @@ type app struct {
 	ws         *workspace.Workspace
 	disk       *durable.OS // the workspace's own, under whatever ws works on
 	writable   bool        // ws may be written to
+	overlaid   bool        // ws keeps changes in memory: a dry run
 	sources    tiers.Sources
 	logger     *zerolog.Logger
 	gitError   string
@@ -123,6 +124,9 @@ func (a *app) find() error {
 // open opens the workspace: to read it, or, with write, to change it. In a dry
 // run every change stays in memory, and no lock is taken.
 func (a *app) open(write bool) (*workspace.Workspace, error) {
+	if write && a.DryRun && a.ws != nil && !a.overlaid {
+		a.ws = nil // opened to be read: a dry run works on an overlay
+	}
 	if a.ws != nil {
 		if write && !a.DryRun && !a.writable { // opened to be read
 			if a.sources.Mem == nil && hostStore(a.dir) {
@@ -171,6 +175,7 @@ func (a *app) open(write bool) (*workspace.Workspace, error) {
 	lock := workspace.FileLock(a.dir)
 	if write && a.DryRun {
 		d, lock = durable.Overlay(d, a.at), unlocked{}
+		a.overlaid = true
 	}
 	host, _ := os.Hostname() // for the record only
 	a.ws = &workspace.Workspace{

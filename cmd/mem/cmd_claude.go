@@ -170,7 +170,7 @@ func (c *heartbeatCmd) Run(a *app) error {
 	}
 	outcome, receipt := "ok", ""
 	if c.Apply {
-		if _, err := a.open(true); err != nil {
+		if ws, err = a.open(true); err != nil {
 			return err
 		}
 		p, err := a.update(func(m fs.FS) (p plan.Plan, err error) {

@@ -446,7 +446,6 @@ func (c *sessionPromoteCmd) Run(a *app) error {
 	if c.All && len(c.Accept) > 0 {
 		return &usageError{"--all and --accept exclude each other", "name ids, or take all"}
 	}
-	a.ws = nil
 	ws, err := a.open(true)
 	if err != nil {
 		return err
