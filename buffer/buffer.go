@@ -218,7 +218,7 @@ func Note(m fs.FS, rules tiers.Rules, now time.Time, text string) (plan.Plan, er
 	}}}, nil
 }
 
-// Close plans today's closure block.
+// Close plans today's closure block; nothing where it says that already.
 func Close(m fs.FS, rules tiers.Rules, now time.Time, c entry.ClosureArg) (plan.Plan, error) {
 	note, raw, err := fitNote(m, rules.NotePath(now), 0)
 	if err != nil {
@@ -228,6 +228,9 @@ func Close(m fs.FS, rules tiers.Rules, now time.Time, c entry.ClosureArg) (plan.
 	arg, err := marshal(c)
 	if err != nil {
 		return plan.Plan{}, err
+	}
+	if next, _, err := entry.Place(entry.Change{Place: entry.SetClosure, Text: arg, Seed: entry.NewNote(rules.Day(now), false)}, raw); err == nil && raw != nil && string(next) == string(raw) {
+		return plan.Plan{}, nil
 	}
 	return plan.Plan{Command: "close", Facts: plan.Facts{"note": note}, Steps: []plan.Step{{
 		Kind: plan.Edit, Path: note, Before: plan.StateOf(raw), Place: entry.SetClosure,

@@ -231,6 +231,9 @@ func (j *Journal) settle(p *plan.Plan, i int, info durable.Info) (verdict, error
 	if terr != nil && !errors.Is(terr, fs.ErrNotExist) {
 		return look, terr
 	}
+	if plan.Hash(old) == s.After.Hash && s.Before.Hash == s.After.Hash {
+		return landed, nil // the step changes nothing: whichever object is in place says the same
+	}
 	if plan.Hash(old) == s.After.Hash {
 		// What was planned, as another object: the workspace was copied, or its
 		// disk has another number since it was mounted anew. What an exchange

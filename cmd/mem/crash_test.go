@@ -86,6 +86,17 @@ func closeNow(w *workspace.Workspace) error {
 	return err
 }
 
+// sameNow carries out an edit that changes nothing.
+func sameNow(w *workspace.Workspace) error {
+	_, _, err := w.Update("close", func(m fs.FS) (plan.Plan, error) {
+		raw, err := fs.ReadFile(m, notePath)
+		return plan.Plan{Command: "close", Steps: []plan.Step{{
+			Kind: plan.Edit, Path: notePath, Before: plan.StateOf(raw), Place: entry.SetClosure, Text: []byte(`{"updated":"2026-11-30"}`),
+		}}}, err
+	})
+	return err
+}
+
 func undoLast(w *workspace.Workspace) error {
 	_, _, err := w.Update("undo", func(m fs.FS) (plan.Plan, error) {
 		entries, err := fs.ReadDir(m, ".mem/receipts/2026/11")
@@ -184,6 +195,7 @@ func scenarios() []scenario {
 		{name: "rotate and note", files: both, run: func(w *workspace.Workspace) error {
 			return errors.Join(rotateNow(w), noteNow("FACT-NEW cccccccc")(w))
 		}, want: want{facts: facts, maybe: map[string]int{"FACT-NEW cccccccc": 1}, keep: keep, buffer: true}},
+		{name: "an edit that changes nothing", files: both, edit: map[string]string{notePath: "- a person's line\n"}, run: sameNow, want: want{facts: facts, keep: map[string]string{notePath: "# 2026-11-30\n\n- an earlier event\n"}, buffer: true}},
 		{name: "close", files: both, run: closeNow, want: want{facts: facts, maybe: map[string]int{"CHOSE x": 1}, keep: map[string]string{notePath: "# 2026-11-30\n\n- an earlier event\n"}, buffer: true}},
 		{name: "undo a note", files: both, setup: noteNow("FACT-NEW cccccccc"), run: undoLast, want: want{facts: facts, gone: []string{"FACT-NEW cccccccc"}, keep: keep, buffer: true}},
 		{name: "undo a rotation", files: both, setup: rotateNow, run: undoLast, want: want{facts: facts, keep: keep, buffer: true}},

@@ -152,6 +152,13 @@ func TestSoak(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	defer func() { // a failure is looked at where it stands
+		if t.Failed() {
+			kept := filepath.Join(os.TempDir(), fmt.Sprintf("mem-soak-failed-%d", os.Getpid()))
+			out, err := exec.Command("cp", "-a", s.dir, kept).CombinedOutput()
+			t.Logf("the workspace is kept in %s (%v) %s", kept, err, out)
+		}
+	}()
 	own := map[string]string{}
 	var wg sync.WaitGroup
 	loop := func(f func()) {
