@@ -31,6 +31,11 @@ func On(path, promote string, disk durable.FS) Inbox {
 	return Inbox{Path: path, Promote: promote, disk: disk}
 }
 
+// At is the inbox in a directory; open opens it (nil: durable.Open).
+func At(path, promote string, open func(string) (durable.FS, error)) Inbox {
+	return Inbox{Path: path, Promote: promote, open: open}
+}
+
 // List names what is in an inbox, in the order of their names: files that
 // could be handoffs, and what stands where one could. Nothing is read yet.
 func (b *Inbox) List() ([]Item, error) {
@@ -112,12 +117,11 @@ func (b *Inbox) Disk() (durable.FS, error) {
 	if b.disk != nil {
 		return b.disk, nil
 	}
-	var err error
-	if b.open != nil {
-		b.disk, err = b.open(b.Path)
-		return b.disk, err
+	open := b.open
+	if open == nil {
+		open = func(dir string) (durable.FS, error) { return durable.Open(dir) }
 	}
-	d, err := durable.Open(b.Path)
+	d, err := open(b.Path)
 	if err != nil {
 		return nil, err
 	}

@@ -76,17 +76,12 @@ func (e *NetworkError) Mend() string {
 	return "if only this host ever writes there, set single_host: true in mem.yaml"
 }
 
-// OpenDisk opens a directory as a disk.
-func OpenDisk(dir string) (*durable.OS, error) {
-	d, err := durable.Open(dir)
-	if err != nil {
-		return nil, err
+// Usable refuses a disk on which the engine's directory cannot be.
+func Usable(dir string, disk durable.FS) error {
+	if info, err := disk.Lstat(journal.Root); err == nil && !info.Mode.IsDir() {
+		return fmt.Errorf("%s: %w", filepath.Join(dir, journal.Root), errors.New("is not a directory"))
 	}
-	if info, err := d.Lstat(journal.Root); err == nil && !info.Mode.IsDir() {
-		d.Close()
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, journal.Root), errors.New("is not a directory"))
-	}
-	return d, nil
+	return nil
 }
 
 // FileLock is the lock of a workspace directory.
@@ -94,7 +89,11 @@ func FileLock(dir string) Locker { return newFileLock(dir) }
 
 // MayWrite refuses a workspace in which writing would not keep its promises:
 // another user's, or one on a network file system.
-func MayWrite(dir string, disk *durable.OS, rules tiers.Rules) error {
+func MayWrite(dir string, disk interface {
+	durable.FS
+	Network() string
+}, rules tiers.Rules,
+) error {
 	info, err := disk.Lstat(".")
 	if err != nil {
 		return err

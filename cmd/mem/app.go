@@ -31,9 +31,9 @@ type app struct {
 	zone       *time.Location
 	dir        string // the workspace, absolute
 	ws         *workspace.Workspace
-	disk       *durable.OS // the workspace's own, under whatever ws works on
-	writable   bool        // ws may be written to
-	overlaid   bool        // ws keeps changes in memory: a dry run
+	disk       disk // the workspace's own, under whatever ws works on
+	writable   bool // ws may be written to
+	overlaid   bool // ws keeps changes in memory: a dry run
 	sources    tiers.Sources
 	logger     *zerolog.Logger
 	gitError   string
@@ -142,7 +142,7 @@ func (a *app) open(write bool) (*workspace.Workspace, error) {
 	if err := a.find(); err != nil {
 		return nil, err
 	}
-	disk, err := workspace.OpenDisk(a.dir)
+	disk, err := a.openWorkspace(a.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -161,9 +161,6 @@ func (a *app) open(write bool) (*workspace.Workspace, error) {
 	}
 	a.disk = disk
 	var d durable.FS = disk
-	if a.env.wrap != nil {
-		d = a.env.wrap(d)
-	}
 	if log := a.log(); log.GetLevel() <= zerolog.TraceLevel {
 		d = durable.Watch(d, func(op durable.Op, done bool) error {
 			if !done {
@@ -172,7 +169,7 @@ func (a *app) open(write bool) (*workspace.Workspace, error) {
 			return nil
 		})
 	}
-	lock := workspace.FileLock(a.dir)
+	lock := a.lock(a.dir)
 	if write && a.DryRun {
 		d, lock = durable.Overlay(d, a.at), unlocked{}
 		a.overlaid = true
@@ -185,6 +182,56 @@ func (a *app) open(write bool) (*workspace.Workspace, error) {
 		return nil, err
 	}
 	return a.ws, nil
+}
+
+// disk is a directory, opened.
+type disk interface {
+	durable.FS
+	Close() error
+	// Network names the network file system that it is on, if it is.
+	Network() string
+}
+
+// openDisk opens a directory, of the workspace or elsewhere. Whatever changes
+// files goes by what it returns.
+func (a *app) openDisk(dir string) (disk, error) {
+	if a.env.open != nil {
+		return a.env.open(dir)
+	}
+	d, err := durable.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// openWorkspace opens a directory that is, or will be, a workspace.
+func (a *app) openWorkspace(dir string) (disk, error) {
+	d, err := a.openDisk(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := workspace.Usable(dir, d); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (a *app) lock(dir string) workspace.Locker {
+	if a.env.lock != nil {
+		return a.env.lock(dir)
+	}
+	return workspace.FileLock(dir)
+}
+
+// openBox opens an inbox, as package inbox wants it.
+func (a *app) openBox(dir string) (durable.FS, error) {
+	d, err := a.openDisk(dir)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // hostStore reports whether a directory is a host's own store of memory, such

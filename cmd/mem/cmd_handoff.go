@@ -171,7 +171,7 @@ func (a *app) makeInbox(dir string) (*inbox.Inbox, error) {
 		if err != nil {
 			return nil, err
 		}
-		d, err := durable.Open(base)
+		d, err := a.openDisk(base)
 		if err != nil {
 			return nil, err
 		}
@@ -179,18 +179,19 @@ func (a *app) makeInbox(dir string) (*inbox.Inbox, error) {
 		if err := durable.MkdirAll(d, filepath.ToSlash(rel), 0o777); err != nil {
 			return nil, err
 		}
-		if file, err := vcs.Exclude(dir, filepath.Base(filepath.Dir(dir))+"/"+inbox.Folder+"/", writeWhole); err != nil {
+		if file, err := vcs.Exclude(dir, filepath.Base(filepath.Dir(dir))+"/"+inbox.Folder+"/", a.writeWhole); err != nil {
 			a.warn("git may take the handoffs for repository content: %v", err)
 		} else if file != "" {
 			a.say("added to %s", file)
 		}
 	}
-	return &inbox.Inbox{Path: dir}, nil
+	box := inbox.At(dir, "", a.openBox)
+	return &box, nil
 }
 
 // writeWhole replaces a small file outside any workspace, whole or not at all.
-func writeWhole(file string, text []byte) error {
-	d, err := durable.Open(filepath.Dir(file))
+func (a *app) writeWhole(file string, text []byte) error {
+	d, err := a.openDisk(filepath.Dir(file))
 	if err != nil {
 		return err
 	}
@@ -343,10 +344,10 @@ func (a *app) one(file string) (*inbox.Inbox, inbox.Item, error) {
 			}
 		}
 	}
-	box := &inbox.Inbox{Path: filepath.Dir(file), Promote: "all"}
+	box := inbox.At(filepath.Dir(file), "all", a.openBox)
 	it, err := box.Read(filepath.Base(file), handoff.MaxSize)
 	it.Withheld = secretName(it.Name)
-	return box, it, err
+	return &box, it, err
 }
 
 // secretName reports whether a file's name is one that must not be repeated.

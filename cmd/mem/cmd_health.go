@@ -99,7 +99,7 @@ func (a *app) checkHealth(o health.Options) (health.Report, error) {
 		return health.Report{}, err
 	}
 	o.Running = u.Running
-	if a.env.wrap == nil && !a.DryRun {
+	if a.env.open == nil && !a.DryRun {
 		o.Walk = func(w walk.Options) error { return walk.Dir(a.dir, w) }
 	}
 	return health.Check(ws.View(), ws.Rules, a.at, o)

@@ -92,7 +92,7 @@ func (c *hookInstallCmd) Run(a *app) error {
 				return err
 			}
 		}
-		if err := putFile(e.path, e.after); err != nil {
+		if err := a.putFile(e.path, e.after); err != nil {
 			return err
 		}
 	}
@@ -150,7 +150,7 @@ func (c *hookInstallCmd) edits(a *app, host hooks.Host, root, program string, ar
 	var out []edit
 	if host.Settings != "" {
 		command := func(event string) string { return hooks.Command(program, args, event, host.Name, c.Autoload) }
-		e, err := readFile(root, filepath.Join(root, filepath.FromSlash(host.Settings)))
+		e, err := a.readFile(root, filepath.Join(root, filepath.FromSlash(host.Settings)))
 		if err == nil {
 			err = a.notOthers(e.before, host)
 		}
@@ -175,7 +175,7 @@ func (c *hookInstallCmd) edits(a *app, host hooks.Host, root, program string, ar
 			return nil, err
 		}
 		for _, name := range []string{"HOOK.md", "handler.ts"} {
-			e, err := readFile(root, filepath.Join(dir, name))
+			e, err := a.readFile(root, filepath.Join(dir, name))
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", e.path, err)
 			}
@@ -188,7 +188,7 @@ func (c *hookInstallCmd) edits(a *app, host hooks.Host, root, program string, ar
 	}
 	if a.ws.Rules.Name == "sessions" && host.Name == "claude" {
 		for _, name := range slices.Sorted(maps.Keys(hooks.SessionSkills())) {
-			e, err := readFile(root, filepath.Join(root, filepath.FromSlash(name)))
+			e, err := a.readFile(root, filepath.Join(root, filepath.FromSlash(name)))
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", e.path, err)
 			}
@@ -207,7 +207,7 @@ func (c *hookInstallCmd) edits(a *app, host hooks.Host, root, program string, ar
 		out = append(out, e)
 	}
 	if c.WithRules {
-		more, err := c.rules(host, root)
+		more, err := c.rules(a, host, root)
 		if err != nil {
 			return nil, err
 		}
@@ -229,7 +229,7 @@ func (a *app) notOthers(text []byte, host hooks.Host) error {
 	return nil
 }
 
-func (c *hookInstallCmd) rules(host hooks.Host, root string) ([]edit, error) {
+func (c *hookInstallCmd) rules(a *app, host hooks.Host, root string) ([]edit, error) {
 	name, skill := host.Rules, host.Skill
 	if c.User {
 		name = host.UserFile
@@ -237,12 +237,12 @@ func (c *hookInstallCmd) rules(host hooks.Host, root string) ([]edit, error) {
 			skill = ".openclaw/" + skill
 		}
 	}
-	e, err := readFile(root, filepath.Join(root, filepath.FromSlash(name)))
+	e, err := a.readFile(root, filepath.Join(root, filepath.FromSlash(name)))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", e.path, err)
 	}
 	e.after = []byte(hooks.AddRules(string(e.before)))
-	s, err := readFile(root, filepath.Join(root, filepath.FromSlash(skill)))
+	s, err := a.readFile(root, filepath.Join(root, filepath.FromSlash(skill)))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.path, err)
 	}
@@ -328,7 +328,7 @@ func (c *hookRemoveCmd) Run(a *app) error {
 	}
 	var removed, kept []string
 	for _, name := range c.candidates(host, root) {
-		e, err := readFile(root, name)
+		e, err := a.readFile(root, name)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -364,7 +364,7 @@ func (c *hookRemoveCmd) Run(a *app) error {
 		if err := ws.Keep("hook remove", bytes.Clone(e.before)); err != nil {
 			return err
 		}
-		if err := e.put(root); err != nil {
+		if err := e.put(a, root); err != nil {
 			return err
 		}
 		delete(installs, name)

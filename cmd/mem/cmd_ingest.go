@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tieredmem/mem/durable"
 	"github.com/tieredmem/mem/handoff"
 	"github.com/tieredmem/mem/health"
 	"github.com/tieredmem/mem/inbox"
@@ -120,21 +119,12 @@ func (in *ingestion) find() {
 // inboxes finds every inbox that this workspace takes handoffs from.
 func (a *app) inboxes() ([]inbox.Inbox, []string) {
 	h := a.ws.Rules.Handoffs
-	cfg := inbox.Config{Workspace: a.dir, Tracked: vcs.Tracked}
+	cfg := inbox.Config{Workspace: a.dir, Tracked: vcs.Tracked, Open: a.openBox}
 	for _, d := range h.Inboxes {
 		cfg.Declared = append(cfg.Declared, a.expand(d))
 	}
 	for _, d := range h.Discover {
 		cfg.Roots = append(cfg.Roots, inbox.Root{Dir: a.expand(d.Root), Depth: d.Depth, Promote: d.Promote})
-	}
-	if a.env.wrap != nil { // tests watch these disks, too
-		cfg.Open = func(dir string) (durable.FS, error) {
-			d, err := durable.Open(dir)
-			if err != nil {
-				return nil, err
-			}
-			return a.env.wrap(d), nil
-		}
 	}
 	return inbox.Find(cfg)
 }

@@ -155,7 +155,7 @@ func fileHash(name string) (string, error) {
 
 // unitDisk opens the directory of the units, making it if that is wanted. It
 // may lie behind symlinks: it is the user's own.
-func (s *scheduled) unitDisk(create bool) (*durable.OS, error) {
+func (s *scheduled) unitDisk(create bool) (disk, error) {
 	missing := ""
 	for dir := s.dir; ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
@@ -165,7 +165,7 @@ func (s *scheduled) unitDisk(create bool) (*durable.OS, error) {
 		case err == nil && missing != "" && !create:
 			return nil, fs.ErrNotExist
 		case err == nil:
-			d, err := durable.Open(dir)
+			d, err := s.a.openDisk(dir)
 			if err != nil || missing == "" {
 				return d, err
 			}
@@ -174,7 +174,7 @@ func (s *scheduled) unitDisk(create bool) (*durable.OS, error) {
 			if err != nil {
 				return nil, err
 			}
-			return durable.Open(s.dir)
+			return s.a.openDisk(s.dir)
 		case !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir):
 			return nil, err
 		}
@@ -271,16 +271,7 @@ func (s *scheduled) put(d durable.FS, u schedule.Unit) error {
 		return nil
 	}
 	tmp := ".mem-" + u.Name + ".tmp"
-	if err := d.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if _, err := durable.WriteNew(d, tmp, []byte(u.Text), 0o644, ""); err != nil {
-		return err
-	}
-	if err := d.Rename(tmp, u.Name); err != nil {
-		return err
-	}
-	if err := d.SyncDir("."); err != nil {
+	if err := durable.Replace(d, u.Name, tmp, []byte(u.Text), 0o644, ""); err != nil {
 		return err
 	}
 	a.say("wrote %s", full)

@@ -42,7 +42,7 @@ func (c *searchCmd) Run(a *app) error {
 	for _, t := range c.Tier {
 		o.Tiers = append(o.Tiers, tiers.Tier(strings.ToUpper(t)))
 	}
-	if a.env.wrap == nil {
+	if a.env.open == nil {
 		o.Walk = func(w walk.Options) error { return walk.Dir(a.dir, w) }
 	}
 	start := time.Now() // how long it takes, not what time it is

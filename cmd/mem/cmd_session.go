@@ -16,7 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tieredmem/mem/durable"
 	"github.com/tieredmem/mem/guard"
 	"github.com/tieredmem/mem/hooks"
 	"github.com/tieredmem/mem/load"
@@ -365,18 +364,14 @@ func (a *app) recordThere(memory, name string, notes []session.Note) error {
 	if _, err := os.Stat(dir); err != nil {
 		return err // only directories in the workspace are made
 	}
-	disk, err := workspace.OpenDisk(dir)
+	disk, err := a.openWorkspace(dir)
 	if err != nil {
 		return err
 	}
 	if err := workspace.MayWrite(dir, disk, a.ws.Rules); err != nil {
 		return err
 	}
-	var d durable.FS = disk
-	if a.env.wrap != nil {
-		d = a.env.wrap(d)
-	}
-	there := &workspace.Workspace{Dir: dir, Rules: a.ws.Rules, Disk: d, Lock: workspace.FileLock(dir), LockWait: a.LockWait, At: a.at, Host: a.ws.Host, Features: features(a.ws.Rules, a.at)}
+	there := &workspace.Workspace{Dir: dir, Rules: a.ws.Rules, Disk: disk, Lock: a.lock(dir), LockWait: a.LockWait, At: a.at, Host: a.ws.Host, Features: features(a.ws.Rules, a.at)}
 	_, _, err = there.Update("session record", func(m fs.FS) (plan.Plan, error) {
 		return session.Record(m, a.ws.Rules, notes, map[string]string{name: filepath.Base(memory)})
 	})

@@ -168,7 +168,7 @@ func (a *app) makeDir(dir string) error {
 		}
 		up = filepath.Dir(up)
 	}
-	d, err := durable.Open(up)
+	d, err := a.openDisk(up)
 	if err != nil {
 		return err
 	}
@@ -293,11 +293,12 @@ func (*trustCmd) Help() string {
 }
 
 func (c *trustCmd) Run(a *app) error {
-	if _, err := a.open(false); err != nil {
+	ws, err := a.open(false)
+	if err != nil {
 		return err
 	}
 	name := filepath.Join(a.dir, tiers.ConfigFile)
-	b, err := os.ReadFile(name)
+	b, _, err := durable.ReadFile(ws.Disk, tiers.ConfigFile, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &hinted{errors.New("this workspace has no mem.yaml, so there is nothing to trust"), "mem config shows what is in force"}
 	}
@@ -363,7 +364,7 @@ func (a *app) storeTrust(dir, file, text string, revoke bool) error {
 	if err := a.makeDir(dir); err != nil {
 		return err
 	}
-	d, err := durable.Open(dir)
+	d, err := a.openDisk(dir)
 	if err != nil {
 		return err
 	}
@@ -374,17 +375,7 @@ func (a *app) storeTrust(dir, file, text string, revoke bool) error {
 		}
 		return d.SyncDir(".")
 	}
-	tmp := file + ".tmp"
-	if err := d.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if _, err := durable.WriteNew(d, tmp, []byte(text), 0o600, ""); err != nil {
-		return err
-	}
-	if err := d.Rename(tmp, file); err != nil {
-		return err
-	}
-	return d.SyncDir(".")
+	return durable.Replace(d, file, file+".tmp", []byte(text), 0o600, "")
 }
 
 type versionCmd struct{}

@@ -38,7 +38,7 @@ func (a *app) extractorEdit(command string) (edit, error) {
 	if err != nil {
 		return edit{}, err
 	}
-	e, err := readFile(filepath.Dir(name), name)
+	e, err := a.readFile(filepath.Dir(name), name)
 	if err != nil {
 		return e, fmt.Errorf("%s: %w", name, err)
 	}
@@ -105,32 +105,38 @@ const maxSettings = 8 << 20
 
 // readFile reads a file that is to be changed. A symlink is not followed: its
 // owner has put the text elsewhere, for others to change.
-func readFile(root, name string) (edit, error) {
+func (a *app) readFile(root, name string) (edit, error) {
 	e := edit{path: name}
 	for dir := filepath.Dir(name); len(dir) > len(root); dir = filepath.Dir(dir) {
 		if err := plainDir(dir); err != nil {
 			return e, err
 		}
 	}
-	info, err := os.Lstat(name)
+	d, err := a.openDisk(filepath.Dir(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return e, nil
+	}
+	if err != nil {
+		return e, err
+	}
+	defer d.Close()
+	base := filepath.Base(name)
+	info, err := d.Lstat(base)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return e, nil
 	case err != nil:
 		return e, err
-	case info.Mode()&fs.ModeSymlink != 0:
+	case info.Mode&fs.ModeSymlink != 0:
 		return e, errors.New("is a symlink")
-	case !info.Mode().IsRegular():
+	case !info.Mode.IsRegular():
 		return e, errors.New("is no regular file")
-	case info.Size() > maxSettings:
-		return e, fmt.Errorf("has %d bytes", info.Size())
-	case info.Mode().Perm()&0o200 == 0:
+	case info.Size > maxSettings:
+		return e, fmt.Errorf("has %d bytes", info.Size)
+	case info.Mode.Perm()&0o200 == 0:
 		return e, errors.New("is read-only")
 	}
-	e.before, err = os.ReadFile(name)
-	if err == nil && e.before == nil {
-		e.before = []byte{}
-	}
+	e.before, _, err = durable.ReadFile(d, base, maxSettings)
 	return e, err
 }
 
@@ -149,7 +155,7 @@ func plainDir(dir string) error {
 
 // putFile writes a file whole or not at all, and makes the directories that it
 // needs.
-func putFile(name string, text []byte) error {
+func (a *app) putFile(name string, text []byte) error {
 	top := filepath.Dir(name)
 	for {
 		if _, err := os.Lstat(top); err == nil {
@@ -157,7 +163,7 @@ func putFile(name string, text []byte) error {
 		}
 		top = filepath.Dir(top)
 	}
-	d, err := durable.Open(top)
+	d, err := a.openDisk(top)
 	if err != nil {
 		return err
 	}
@@ -169,7 +175,7 @@ func putFile(name string, text []byte) error {
 	if err := durable.MkdirAll(d, filepath.ToSlash(rel), 0o777); err != nil {
 		return err
 	}
-	return writeWhole(name, text)
+	return a.writeWhole(name, text)
 }
 
 func (a *app) showEdit(e edit) {
@@ -240,17 +246,17 @@ func sameHandler(name, text string) bool {
 
 // put writes what the file is without us, or takes it away with the empty
 // directories that it leaves below root.
-func (e edit) put(root string) error {
+func (e edit) put(a *app, root string) error {
 	if e.after != nil {
-		return putFile(e.path, e.after)
+		return a.putFile(e.path, e.after)
 	}
-	d, err := durable.Open(filepath.Dir(e.path))
+	d, err := a.openDisk(filepath.Dir(e.path))
 	if err != nil {
 		return err
 	}
 	err = errors.Join(d.Remove(filepath.Base(e.path)), d.SyncDir("."), d.Close())
 	for dir := filepath.Dir(e.path); err == nil && dir != root && strings.HasPrefix(dir, root); dir = filepath.Dir(dir) {
-		up, oerr := durable.Open(filepath.Dir(dir))
+		up, oerr := a.openDisk(filepath.Dir(dir))
 		if oerr != nil {
 			break
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
 
-	"github.com/tieredmem/mem/durable"
+	"github.com/tieredmem/mem/workspace"
 )
 
 // version is set by the linker for releases.
@@ -44,18 +44,20 @@ type environment struct {
 	now            time.Time
 	stdoutTTY      bool
 	stderrTTY      bool
-	wrap           func(durable.FS) durable.FS // tests: stand between the program and its disk
+	// Tests put disks of their own under the program; nil: the real ones.
+	open func(dir string) (disk, error)
+	lock func(dir string) workspace.Locker
 }
 
-// wrapDisk is set by the tests' TestMain only.
-var wrapDisk func(durable.FS) durable.FS
+// openDisk is set by the tests' TestMain only.
+var openDisk func(dir string) (disk, error)
 
 func main() {
 	os.Exit(run(environment{
 		program: os.Args[0], args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		getenv: os.Getenv, getwd: os.Getwd, now: time.Now(),
 		stdoutTTY: term.IsTerminal(int(os.Stdout.Fd())), stderrTTY: term.IsTerminal(int(os.Stderr.Fd())),
-		wrap: wrapDisk,
+		open: openDisk,
 	}))
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ import (
 func TestMain(m *testing.M) {
 	os.Setenv("GORACE", noSleep)
 	if at, err := strconv.Atoi(os.Getenv("MEM_TEST_KILL_AT")); err == nil {
-		wrapDisk = killAt(at)
+		openDisk = killAt(at)
 	}
 	if d, err := time.ParseDuration(os.Getenv("MEM_TEST_EXTRACT_TIMEOUT")); err == nil {
 		extractTimeout = d
@@ -44,21 +45,35 @@ const noSleep = "atexit_sleep_ms=0"
 
 // killAt ends the process, as SIGKILL does, before its n-th operation that
 // changes the disk.
-func killAt(n int) func(durable.FS) durable.FS {
-	return func(d durable.FS) durable.FS {
-		ops := 0
-		return durable.Watch(d, func(op durable.Op, done bool) error {
-			if !op.Changes() || done {
-				return nil
-			}
-			if ops++; ops == n {
-				syscall.Kill(os.Getpid(), syscall.SIGKILL)
-				select {}
-			}
-			return nil
-		})
+func killAt(n int) func(string) (disk, error) {
+	var ops atomic.Int64 // on all its disks
+	return watchDisks(func(op durable.Op, done bool) error {
+		if op.Changes() && !done && ops.Add(1) == int64(n) {
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+		return nil
+	})
+}
+
+// watchDisks opens real directories with a watcher before them.
+func watchDisks(w durable.Watcher) func(string) (disk, error) {
+	return func(dir string) (disk, error) {
+		d, err := durable.Open(dir)
+		if err != nil {
+			return nil, err
+		}
+		return watchedDisk{durable.Watch(d, w), d}, nil
 	}
 }
+
+type watchedDisk struct {
+	durable.FS
+	real *durable.OS
+}
+
+func (d watchedDisk) Close() error    { return d.real.Close() }
+func (d watchedDisk) Network() string { return d.real.Network() }
 
 // TestScripts runs the transcripts in testdata/script, one per behaviour.
 func TestScripts(t *testing.T) {

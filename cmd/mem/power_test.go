@@ -54,7 +54,7 @@ func scenarioProcess() {
 	name, part, dir := os.Args[1], os.Args[2], os.Args[3]
 	all := scenarios()
 	i := slices.IndexFunc(all, func(s scenario) bool { return s.name == name })
-	disk, err := workspace.OpenDisk(dir)
+	disk, err := durable.Open(dir)
 	if err != nil || i < 0 {
 		fmt.Fprintln(os.Stderr, "scenario", name, err)
 		os.Exit(2)
