@@ -9,6 +9,7 @@
 package crash
 
 import (
+	"container/heap"
 	"errors"
 	"fmt"
 	"runtime"
@@ -46,6 +47,7 @@ type Result struct {
 	Ops        int // operations of the undisturbed command that change the disk
 	States     int // disk states that were seen
 	Unique     int // of them different ones, each recovered and judged
+	Ended      int // of them those whose recovery was not crashed, for Options.Width
 	Violations map[string]int
 	First      map[string]string // how to get there, per violation
 }
@@ -62,6 +64,9 @@ func (r *Result) Total() int {
 func (r *Result) String() string {
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "%d operations, %d states (%d different), %d violations", r.Ops, r.States, r.Unique, r.Total())
+	if r.Ended > 0 {
+		fmt.Fprintf(&sb, "; the recovery of %d was not crashed again (width)", r.Ended)
+	}
 	keys := make([]string, 0, len(r.Violations))
 	for k := range r.Violations {
 		keys = append(keys, k)
@@ -147,6 +152,7 @@ type item struct {
 	edited bool
 	depth  int
 	path   string
+	key    uint64
 }
 
 type key struct {
@@ -155,9 +161,18 @@ type key struct {
 	edited bool
 }
 
-// Explore enumerates crashes of the command and, depth levels deep, of the
+// Options bound an exploration.
+type Options struct {
+	Depth int // how deep crashes nest in recovery
+	// Width, if not 0, bounds the states of one level whose recovery is crashed
+	// again: so many, taken at random, anew in each process. The others are
+	// recovered and judged all the same. Without it, a level is kept whole.
+	Width int
+}
+
+// Explore enumerates crashes of the command and, o.Depth levels deep, of the
 // recovery.
-func Explore(s Scenario, depth int) *Result {
+func Explore(s Scenario, o Options) *Result {
 	r := &Result{Violations: map[string]int{}, First: map[string]string{}}
 	base := s.Disk()
 	n, err := count(base, s, s.Run)
@@ -169,53 +184,122 @@ func Explore(s Scenario, depth int) *Result {
 	for _, v := range s.Check(base, true) {
 		r.note(v, "undisturbed")
 	}
-	seen := map[key]bool{}
-	var level []item
-	add := func(items []item) {
-		for _, it := range items {
-			r.States++
-			if k := (key{it.disk.Key(), it.acked, it.edited}); !seen[k] {
-				seen[k] = true
-				r.Unique++
-				level = append(level, it)
-				if s.Edit != nil && !it.edited {
-					it.disk, it.edited = it.disk.Clone(), true
-					it.path += ", then edited"
-					s.Edit(it.disk)
-					r.States, r.Unique = r.States+1, r.Unique+1
-					level = append(level, it)
+	x := &explorer{s: s, o: o, r: r, seen: map[key]bool{}}
+	x.level(func(emit func(item)) {
+		crashes(s, s.Disk, s.Run, item{depth: o.Depth + 1}, true, faults, "run", emit)
+	})
+	for len(x.kept) > 0 {
+		work := x.kept
+		x.kept = nil
+		x.level(func(emit func(item)) {
+			parallel(work, func(it item) {
+				how := nested
+				if it.depth == 1 {
+					how = nil
 				}
-			}
-		}
-	}
-	add(crashes(s, s.Disk, s.Run, item{depth: depth + 1, edited: false}, true, faults, "run"))
-	for len(level) > 0 {
-		work := level
-		level = nil
-		outs := make([]outcome, len(work))
-		var wg sync.WaitGroup
-		next := make(chan int)
-		for range runtime.GOMAXPROCS(0) {
-			wg.Go(func() {
-				for i := range next {
-					outs[i] = judge(s, work[i])
-				}
+				crashes(s, it.disk.Clone, s.Mend, it, false, how, it.path+"; recovery", emit)
 			})
-		}
-		for i := range work {
-			next <- i
-		}
-		close(next)
-		wg.Wait()
-		for i, o := range outs {
-			r.States += o.states
-			for _, v := range o.bad {
-				r.note(v, work[i].path)
-			}
-			add(o.next)
-		}
+		})
 	}
 	return r
+}
+
+type explorer struct {
+	s    Scenario
+	o    Options
+	mu   sync.Mutex // for what follows
+	r    *Result
+	seen map[key]bool
+	kept []item // of this level: whose recovery is to be crashed again; with a width, a heap
+}
+
+// level judges, each once, the states that produce emits.
+func (x *explorer) level(produce func(emit func(item))) {
+	queue := make(chan item, 256)
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for it := range queue {
+				x.judge(it)
+			}
+		})
+	}
+	produce(func(it item) {
+		it.key = it.disk.Key()
+		k := key{it.key, it.acked, it.edited}
+		x.mu.Lock()
+		x.r.States++
+		fresh := !x.seen[k]
+		if fresh {
+			x.seen[k] = true
+			x.r.Unique++
+		}
+		x.mu.Unlock()
+		if !fresh {
+			return
+		}
+		queue <- it
+		if x.s.Edit != nil && !it.edited {
+			it.disk, it.edited = it.disk.Clone(), true
+			it.path += ", then edited"
+			x.s.Edit(it.disk)
+			it.key = it.disk.Key()
+			x.mu.Lock()
+			x.r.States, x.r.Unique = x.r.States+1, x.r.Unique+1
+			x.mu.Unlock()
+			queue <- it
+		}
+	})
+	close(queue)
+	wg.Wait()
+}
+
+func parallel(work []item, f func(item)) {
+	next := make(chan item)
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for it := range next {
+				f(it)
+			}
+		})
+	}
+	for _, it := range work {
+		next <- it
+	}
+	close(next)
+	wg.Wait()
+}
+
+// keep takes an item to be crashed again, if there is room. Keys are random:
+// the least of them are an even choice.
+func (x *explorer) keep(it item) {
+	switch {
+	case x.o.Width == 0:
+		x.kept = append(x.kept, it)
+	case len(x.kept) < x.o.Width:
+		heap.Push((*least)(&x.kept), it)
+	default:
+		x.r.Ended++
+		if it.key < x.kept[0].key {
+			x.kept[0] = it
+			heap.Fix((*least)(&x.kept), 0)
+		}
+	}
+}
+
+// least is a heap with the greatest key at its root.
+type least []item
+
+func (l least) Len() int           { return len(l) }
+func (l least) Less(i, k int) bool { return l[i].key > l[k].key }
+func (l least) Swap(i, k int)      { l[i], l[k] = l[k], l[i] }
+func (l *least) Push(x any)        { *l = append(*l, x.(item)) }
+func (l *least) Pop() any {
+	n := len(*l) - 1
+	x := (*l)[n]
+	*l = (*l)[:n]
+	return x
 }
 
 func (r *Result) note(v, path string) {
@@ -225,16 +309,15 @@ func (r *Result) note(v, path string) {
 	}
 }
 
-// crashes disturbs f at every operation in every way and returns the states
+// crashes disturbs f at every operation in every way and emits the states
 // that may be left. ack: success of f acknowledges the command.
 //
 // A process that ends leaves the state in which everything survived, which is
 // one of those that a power cut may leave.
-func crashes(s Scenario, start func() *faultfs.Disk, f func(durable.FS) error, from item, ack bool, how []fault, name string) []item {
-	var out []item
+func crashes(s Scenario, start func() *faultfs.Disk, f func(durable.FS) error, from item, ack bool, how []fault, name string, emit func(item)) {
 	add := func(d *faultfs.Disk, acked bool, path string) {
 		for k, p := range d.Power() {
-			out = append(out, item{p, acked || from.acked, from.edited, from.depth - 1, fmt.Sprintf("%s, power cut %d", path, k)})
+			emit(item{disk: p, acked: acked || from.acked, edited: from.edited, depth: from.depth - 1, path: fmt.Sprintf("%s, power cut %d", path, k)})
 		}
 	}
 	d := start()
@@ -248,7 +331,7 @@ func crashes(s Scenario, start func() *faultfs.Disk, f func(durable.FS) error, f
 	}))
 	add(d, ack && err == nil, name+": at its end")
 	if s.KillsOnly {
-		return out
+		return
 	}
 	for i, op := range ops {
 		for _, how := range how {
@@ -260,43 +343,44 @@ func crashes(s Scenario, start func() *faultfs.Disk, f func(durable.FS) error, f
 			add(d, ack && err == nil, fmt.Sprintf("%s: %s op %d %s", name, how, i+1, op))
 		}
 	}
-	return out
 }
 
-type outcome struct {
-	states int
-	bad    []string
-	next   []item
-}
-
-// judge mends one state and asks the oracle.
-func judge(s Scenario, it item) (o outcome) {
+// judge mends one state, asks the oracle, and keeps the state if its recovery
+// is to be crashed.
+func (x *explorer) judge(it item) {
+	s := x.s
+	var bad []string
+	states := 0
+	defer func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.r.States += states
+		for _, v := range bad {
+			x.r.note(v, it.path)
+		}
+		if it.depth > 0 {
+			x.keep(it)
+		}
+	}()
 	d := it.disk.Clone()
 	if err := s.Mend(s.fs(d, quiet)); err != nil {
-		o.bad = append(o.bad, "recovery fails: "+err.Error())
-		return o
+		bad = append(bad, "recovery fails: "+err.Error())
+		it.depth = 0
+		return
 	}
-	o.bad = append(o.bad, s.Check(d, it.acked)...)
+	bad = append(bad, s.Check(d, it.acked)...)
 	before := d.Key()
 	if err := s.Mend(s.fs(d, quiet)); err != nil {
-		o.bad = append(o.bad, "second recovery fails: "+err.Error())
+		bad = append(bad, "second recovery fails: "+err.Error())
 	} else if d.Key() != before {
-		o.bad = append(o.bad, "8 a second recovery changes something")
+		bad = append(bad, "8 a second recovery changes something")
 	}
 	for _, p := range d.Power() {
-		o.states++
+		states++
 		for _, v := range s.Check(p, it.acked) {
-			o.bad = append(o.bad, "9 power cut after recovery: "+v)
+			bad = append(bad, "9 power cut after recovery: "+v)
 		}
 	}
-	if it.depth > 0 {
-		how := nested
-		if it.depth == 1 {
-			how = nil
-		}
-		o.next = crashes(s, it.disk.Clone, s.Mend, it, false, how, it.path+"; recovery")
-	}
-	return o
 }
 
 // Writer is somebody who writes to the memory and ignores every lock.

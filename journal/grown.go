@@ -107,11 +107,17 @@ func (j *Journal) late(t plan.Trashed) (plan.Plan, error) {
 	if err != nil || plan.Hash(b) == t.Hash {
 		return plan.Plan{}, err
 	}
+	target, known := j.origin(t)
+	if _, staged := StagedBy(path.Base(target)); staged {
+		return plan.Plan{}, nil // nobody else had it open: a crash left it as a second name of what is in use
+	}
+	if now, err := j.Disk.Lstat(target); known && err == nil && now.ID == info.ID {
+		return plan.Plan{}, nil // it is in use, and nothing of it is late
+	}
 	tail, grown := grownBy(b, plan.State{Hash: t.Hash, Size: t.Size})
 	moved := plan.Step{Kind: plan.Move, Path: t.Path, Before: stateOf(b, info),
 		To: path.Join(path.Dir(t.Path), fmt.Sprintf("%s-%s-%d-%d", plan.Hash(b), t.TxID, t.N, len(b)))}
 	p := plan.Plan{Command: "recover"}
-	target, known := j.origin(t)
 	if grown && known {
 		cur, _, err := j.read(target)
 		if err == nil {

@@ -237,11 +237,18 @@ func (u *undo) moveBack(s plan.Step) error {
 	} else if there {
 		return u.no("%s is there again", s.Path)
 	}
-	info, err := u.j.Disk.Lstat(s.To)
-	if err != nil {
+	b, info, err := u.j.read(s.To)
+	now := plan.State{Hash: plan.Hash(b), Size: info.Size}
+	switch {
+	case errors.Is(err, durable.ErrTooLarge):
+		now.Hash = s.Before.Hash
+	case err != nil || b == nil:
 		return u.no("%s is no longer at %s", s.Path, s.To)
 	}
-	u.steps = append(u.steps, plan.Step{Kind: plan.Move, Path: s.To, To: s.Path, Before: plan.State{Hash: s.Before.Hash, Size: info.Size}})
+	if strings.HasPrefix(s.Path, Root+"/") && now.Hash != s.Before.Hash {
+		return u.no("%s has changed since", s.To) // newer text is not for the trash, least of all under an older one's name
+	}
+	u.steps = append(u.steps, plan.Step{Kind: plan.Move, Path: s.To, To: s.Path, Before: now})
 	return nil
 }
 

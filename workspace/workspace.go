@@ -288,7 +288,7 @@ func (w *Workspace) recoverFirst() (rec Recovered, err error) {
 	if err := w.late(&rec, ""); err != nil {
 		return rec, err
 	}
-	return rec, w.leftovers(&rec)
+	return rec, w.leftovers(&rec, false)
 }
 
 // late carries over what was written late to backups, of one transaction or
@@ -353,14 +353,31 @@ func hintOf(err error) string {
 	return "mend the cause, then run mem recover"
 }
 
-// leftovers mends what the features find, one at a time.
-func (w *Workspace) leftovers(rec *Recovered) error {
+// leftovers mends what the features find, one at a time. synced: all that is on
+// the disk is durable.
+func (w *Workspace) leftovers(rec *Recovered, synced bool) error {
 	bad := map[string]bool{}
 	skip := func(name string) bool { return bad[name] }
 	for range maxLeftovers {
 		p, name, action, err := w.Features.Leftover(w.View(), skip)
 		if err == nil && p.Empty() {
 			return nil
+		}
+		if err == nil && !synced {
+			// What a killed run left need not be durable: a plan names it by its
+			// hash, and a power cut would make that a lie.
+			if err := w.Disk.SyncAll(); err != nil {
+				return err
+			}
+			synced = true
+		}
+		if err == nil {
+			var half bool
+			if half, err = w.trashed(name); half {
+				// It has landed, and its landing may have been edited since.
+				b, _, rerr := durable.ReadFile(w.Disk, name, 0)
+				p, action, err = plan.Plan{Command: "recover", Steps: []plan.Step{{Kind: plan.Trash, Path: name, Before: plan.StateOf(append([]byte{}, b...))}}}, "was in the trash already", rerr
+			}
 		}
 		var receipt plan.Plan
 		if err == nil {
@@ -382,6 +399,31 @@ func (w *Workspace) leftovers(rec *Recovered) error {
 		rec.Receipts = append(rec.Receipts, receipt)
 	}
 	return fmt.Errorf("more than %d leftovers", maxLeftovers)
+}
+
+// trashed reports whether a file, by its number and its content, stands in the
+// trash as well: a rename that a power cut left by halves.
+func (w *Workspace) trashed(name string) (bool, error) {
+	b, info, err := durable.ReadFile(w.Disk, name, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil // what is missing is the leftover
+	}
+	if err != nil {
+		return false, err
+	}
+	hash, found := plan.Hash(b), false
+	err = fs.WalkDir(w.View(), path.Join(journal.Root, "trash"), func(p string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !strings.HasPrefix(e.Name(), hash) {
+			return err
+		}
+		there, err := w.Disk.Lstat(p)
+		found = found || err == nil && there.ID == info.ID
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return found, err
 }
 
 // Recover finishes or rolls back whatever a crash left, and names what needs a
@@ -407,7 +449,7 @@ func (w *Workspace) Recover() (rec Recovered, err error) {
 		if err := w.late(&rec, ""); err != nil {
 			return err
 		}
-		if err := w.leftovers(&rec); err != nil || rec.Clean() {
+		if err := w.leftovers(&rec, true); err != nil || rec.Clean() {
 			return err
 		}
 		return w.Disk.SyncAll() // nothing comes back, whatever happens next

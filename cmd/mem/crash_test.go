@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"runtime/debug"
@@ -118,6 +117,7 @@ func undoLast(w *workspace.Workspace) error {
 
 type scenario struct {
 	name  string
+	cmd   string // the command that it is one of
 	files map[string]string
 	setup func(*workspace.Workspace) error
 	run   func(*workspace.Workspace) error
@@ -151,7 +151,7 @@ func scenarios() []scenario {
 	twice := map[string]int{"FACT-ONE aaaaaaaa": 2, "FACT-TWO bbbbbbbb": 2}
 	both := map[string]string{bufPath: fullBuf, notePath: oldNote}
 	keep := map[string]string{notePath: oldNote}
-	return slices.Concat(weekly(), handoffs(), layouts(), []scenario{
+	return slices.Concat(weekly(), handoffs(), layouts(), programs(), []scenario{
 		{name: "rotate, edited before recovery", files: both, run: rotateNow, edit: map[string]string{notePath: "- a person's line\n"}, want: want{facts: facts, keep: keep, buffer: true}},
 		{name: "rotate", files: both, run: rotateNow, want: want{facts: facts, keep: keep, buffer: true}},
 		{name: "rotate into a new note", files: map[string]string{bufPath: fullBuf}, run: rotateNow, want: want{facts: facts, buffer: true}},
@@ -258,12 +258,6 @@ func (s scenario) on(t testing.TB, rules tiers.Rules, mod func(*faultfs.Disk)) c
 	}
 }
 
-// deep are the scenarios that are explored with crashes nested two deep in
-// recovery in the normal test run; make crash explores all of them.
-var deep = []string{"rotate", "recover rotating that is in its note", "note", "note without a buffer", "write a new file", "write over a file", "close", "undo a note", "undo a rotation", "undo a write", "first use"}
-
-var crashDepth = flag.Int("crash.depth", -1, "how deep crashes nest in recovery, for every scenario and disk (-1: the usual choice)")
-
 // person adds a line to each file of s.edit that is there.
 func (s scenario) person() func(*faultfs.Disk) {
 	if s.edit == nil {
@@ -297,27 +291,20 @@ func TestCrashesEverywhere(t *testing.T) {
 	}
 	for i, v := range variants {
 		for _, s := range scenarios() {
-			if i > 0 && s.name == "ingest many" && *crashDepth < 0 {
-				continue // a batch looks alike on every disk; make crash has them all
+			o, ok := usual(s, i)
+			if *crashDepth >= 0 {
+				o, ok = crash.Options{Depth: *crashDepth, Width: *crashWidth}, true
 			}
-			depth := 0
-			switch {
-			case *crashDepth >= 0:
-				depth = *crashDepth
-			case raceEnabled || testing.Short():
-			case strings.HasPrefix(s.name, "ingest") || s.name == "record": // their parts, nested, are "take one" and "accept"
-			case i == 0 && slices.Contains(deep, s.name):
-				depth = 2
-			case i == 0 && !strings.HasPrefix(s.name, "rotate the") && !strings.HasPrefix(s.name, "rotate text") || s.name == "undo a write":
-				depth = 1
+			if !ok || !strings.Contains(s.name, *crashOnly) {
+				continue
 			}
 			c := s.on(t, rules, v.mod)
-			// Many files at once leave many states; what fails there, fails alike
-			// in the small ones. make crash leaves nothing out.
-			c.KillsOnly = s.name == "ingest many" && *crashDepth < 0
-			r := crash.Explore(c, depth)
+			c.KillsOnly = s.many() && (*crashDepth < 0 || *crashWidth > 0)
+			begin := time.Now()
+			r := crash.Explore(c, o)
 			states, unique = states+r.States, unique+r.Unique
-			t.Logf("%s, %s, depth %d: %v", s.name, v.name, depth, r)
+			tally.add(s.command(), r)
+			t.Logf("%s, %s, depth %d: %v, %v", s.name, v.name, o.Depth, r, time.Since(begin).Round(time.Millisecond))
 			if r.Total() > 0 {
 				t.Fail()
 			}
@@ -455,6 +442,7 @@ func TestWritersThatIgnoreTheLock(t *testing.T) {
 			c.Check = s.want.beside
 			r := crash.Interleave(c, w, kills)
 			schedules += r.States
+			tally.add(s.command(), r)
 			t.Logf("%s beside %s: %v", s.name, w.Name, r)
 			if r.Total() > 0 {
 				t.Fail()

@@ -31,9 +31,24 @@ func (b below) Rename(from, to string) error               { return b.FS.Rename(
 func (b below) Move(from, to string) error                 { return b.FS.Move(b.at(from), b.at(to)) }
 func (b below) Remove(name string) error                   { return b.FS.Remove(b.at(name)) }
 func (b below) SyncDir(name string) error                  { return b.FS.SyncDir(b.at(name)) }
+func (b below) Exchange(x, y string) error                 { return b.FS.Exchange(b.at(x), b.at(y)) }
+func (b below) Link(from, to string) error                 { return b.FS.Link(b.at(from), b.at(to)) }
+func (b below) Caps(name string) durable.Caps              { return b.FS.Caps(b.at(name)) }
+
 func (b below) Create(name string, perm fs.FileMode) (durable.File, error) {
-	return b.FS.Create(b.at(name), perm)
+	f, err := b.FS.Create(b.at(name), perm)
+	if err != nil {
+		return nil, err
+	}
+	return fileBelow{f, b}, nil
 }
+
+type fileBelow struct {
+	durable.File
+	b below
+}
+
+func (f fileBelow) Clone(like string) error { return f.File.Clone(f.b.at(like)) }
 
 const boxDir = ".claude/memory-handoffs"
 

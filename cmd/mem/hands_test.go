@@ -47,7 +47,7 @@ func TestHandsBetweenCrashAndRecovery(t *testing.T) {
 			}
 			c := s.on(t, rules, nil)
 			c.Edit, c.KillsOnly = h.do, true
-			r := crash.Explore(c, 0)
+			r := crash.Explore(c, crash.Options{})
 			states += r.States
 			if r.Total() > 0 {
 				t.Errorf("%s, %s: %v", s.name, h.name, r)
@@ -82,7 +82,7 @@ func TestMovesByLinkAndUnlink(t *testing.T) {
 		c.Run = func(d durable.FS) error { return run(byLink{d}) }
 		c.Mend = func(d durable.FS) error { return mend(byLink{d}) }
 		c.KillsOnly = true
-		if r := crash.Explore(c, 0); r.Total() > 0 {
+		if r := crash.Explore(c, crash.Options{}); r.Total() > 0 {
 			t.Errorf("%s: %v", s.name, r)
 		}
 	}

@@ -32,7 +32,18 @@ func TestMain(m *testing.M) {
 	if scenarioHook != nil {
 		commands["scenario"] = scenarioHook
 	}
-	testscript.Main(m, commands)
+	testscript.Main(mainAnd{m}, commands)
+}
+
+// mainAnd cleans up after all tests.
+type mainAnd struct{ m *testing.M }
+
+func (m mainAnd) Run() int {
+	code := m.m.Run()
+	for _, f := range cleanups {
+		f()
+	}
+	return code
 }
 
 // scenarioHook runs parts of scenarios as processes; set by tests on real

@@ -20,6 +20,7 @@ type want struct {
 	either []string       // exactly one of these stands, exactly once
 	keep   map[string]string
 	trash  map[string]int // text → in how many files of the trash it must be
+	even   [][2]string    // each of the two stands as often as the other: a text's beginning and its end
 	buffer bool
 }
 
@@ -27,6 +28,9 @@ func (w want) check(d *faultfs.Disk, acked bool) (bad []string) {
 	var visible, trash strings.Builder
 	for _, name := range d.Names() {
 		text, _ := d.Text(name)
+		if strings.HasPrefix(name, boxDir+"/.") {
+			continue // not a handoff yet
+		}
 		if !strings.HasPrefix(name, ".mem/") {
 			visible.WriteString(text)
 		} else if strings.HasPrefix(name, ".mem/trash/") {
@@ -53,6 +57,11 @@ func (w want) check(d *faultfs.Disk, acked bool) (bad []string) {
 	for f, n := range w.maybe {
 		if got := strings.Count(all, f); got > n || acked && got != n {
 			bad = append(bad, fmt.Sprintf("1 %q stands %d times, want %d (acked %v)", f, got, n, acked))
+		}
+	}
+	for _, pair := range w.even {
+		if strings.Count(all, pair[0]) != strings.Count(all, pair[1]) {
+			bad = append(bad, fmt.Sprintf("1 %q does not stand as often as %q", pair[0], pair[1]))
 		}
 	}
 	for _, f := range w.gone {

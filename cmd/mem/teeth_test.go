@@ -91,7 +91,7 @@ func TestEveryFsyncIsNeeded(t *testing.T) {
 				run := c.Run
 				c.KillsOnly = true
 				c.Run = func(d durable.FS) error { seen := 0; return run(skipSync{d, n + 1, &seen}) }
-				bad += crash.Explore(c, 0).Total()
+				bad += crash.Explore(c, crash.Options{}).Total()
 			}
 		}
 		why, exempt := spare[name]
@@ -207,7 +207,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 			c.Run = func(d durable.FS) error { seen := 0; return run(skipSync{d, n, &seen}) }
 			disk := c.Disk
 			c.Disk = func() *faultfs.Disk { d := disk(); d.Split = true; return d }
-			return crash.Explore(c, 0)
+			return crash.Explore(c, crash.Options{})
 		}
 	}
 	beside := func(bug func(durable.FS) durable.FS, w crash.Writer, kills int, want want) func(crash.Scenario) *crash.Result {
@@ -228,7 +228,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{"clobbering rename", "rotate into a new note", beside(func(f durable.FS) durable.FS { return clobbers{f} }, createNew(notePath), 0, find(t, "rotate into a new note").want)},
 		{"after-hash as the mark of a commit", "rotate, edited before recovery", func(c crash.Scenario) *crash.Result {
 			c.Sabotage = sabotage(func(f durable.FS) durable.FS { return byHash{f} })
-			return crash.Explore(c, 0)
+			return crash.Explore(c, crash.Options{})
 		}},
 		{"plan retired before its backups", "note", beside(func(f durable.FS) durable.FS { return hasty{f, &[][2]string{}} }, appendTo(bufPath), 1, find(t, "note").want)},
 		{"swap back not written into the plan", "rotate", beside(func(f durable.FS) durable.FS { return forgetful{f} }, saveTwice(notePath), 1, rotate)},
