@@ -182,10 +182,10 @@ type powerCut struct{}
 func (m *model) exec(rt *rapid.T, stdin string, args ...string) (ok bool) {
 	m.disk.Now = m.at
 	m.runs++
-	how := rapid.SampledFrom([]string{"", "", "", "kill", "cut", "error", "full"}).Draw(rt, "trouble")
+	how := rapid.SampledFrom([]string{"", "", "kill", "cut", "cut", "error", "full"}).Draw(rt, "trouble")
 	at := 0
 	if how != "" {
-		at = rapid.IntRange(1, 40).Draw(rt, "at operation")
+		at = rapid.IntRange(1, 28).Draw(rt, "at operation")
 	}
 	ops, hit := 0, false
 	var left *faultfs.Disk

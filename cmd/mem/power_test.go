@@ -40,8 +40,9 @@ var powered = []string{"rotate", "rotate into a new note", "take one", "ingest",
 const ioctlShutdown = 0x8004587d
 
 // The ways to go down: with what the file system's own log holds written out,
-// or without.
+// or without; or only the process, on file systems that cannot be shut down.
 const (
+	killOnly   = 0
 	logFlush   = 1
 	noLogFlush = 2
 )
@@ -99,13 +100,15 @@ func cutAt(d durable.FS, dir string, n, flag int) durable.FS {
 			return nil
 		}
 		if ops++; ops == n {
-			f, err := os.Open(dir)
-			if err == nil {
-				err = unix.IoctlSetPointerInt(int(f.Fd()), ioctlShutdown, flag)
-			}
-			if err != nil {
-				fmt.Fprintln(os.Stderr, "shutdown:", err)
-				os.Exit(3)
+			if flag != killOnly {
+				f, err := os.Open(dir)
+				if err == nil {
+					err = unix.IoctlSetPointerInt(int(f.Fd()), ioctlShutdown, flag)
+				}
+				if err != nil {
+					fmt.Fprintln(os.Stderr, "shutdown:", err)
+					os.Exit(3)
+				}
 			}
 			syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
@@ -114,14 +117,61 @@ func cutAt(d durable.FS, dir string, n, flag int) durable.FS {
 	})
 }
 
-// volume is a file system on a loop device.
+// volume is a file system of its own: on a loop device, or through FUSE.
 type volume struct {
 	name, image, dir string
 	mkfs             []string
 	options          string
+	fuse             []string // the program that mounts it; image and directory follow
+	loop             bool     // it wants a block device
+	size             int64    // bytes; 0: no image, a directory
+}
+
+// make makes the volume's image and mounts it.
+func (v *volume) make(t *testing.T) {
+	t.Helper()
+	for _, tool := range append(slices.Clone(v.mkfs[:min(1, len(v.mkfs))]), v.fuse[:min(1, len(v.fuse))]...) {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(tool + " is not installed")
+		}
+	}
+	dir := t.TempDir()
+	v.image, v.dir = filepath.Join(dir, "image"), filepath.Join(dir, "mnt")
+	err := os.Mkdir(v.dir, 0o755)
+	if v.size == 0 {
+		err = errors.Join(err, os.Mkdir(v.image, 0o755))
+	} else if f, ferr := os.Create(v.image); ferr == nil {
+		err = errors.Join(err, f.Truncate(v.size), f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(v.mkfs) > 0 {
+		if out, err := exec.Command(v.mkfs[0], append(v.mkfs[1:], v.image)...).CombinedOutput(); err != nil {
+			t.Skipf("%v: %s", err, out)
+		}
+	}
+	if v.loop {
+		out, err := exec.Command("losetup", "--find", "--show", v.image).Output()
+		if err != nil {
+			t.Skipf("losetup: %v", err)
+		}
+		v.image = strings.TrimSpace(string(out))
+		t.Cleanup(func() { exec.Command("losetup", "-d", v.image).Run() }) //nolint:errcheck // likewise
+	}
+	if err := v.mount(); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { exec.Command("umount", "-l", v.dir).Run() }) //nolint:errcheck // what a failed test has left mounted
 }
 
 func (v volume) mount() error {
+	if len(v.fuse) > 0 {
+		if out, err := exec.Command(v.fuse[0], append(v.fuse[1:], v.image, v.dir)...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%v: %w: %s", v.fuse, err, out)
+		}
+		return nil
+	}
 	out, err := exec.Command("mount", "-o", "loop"+v.options, v.image, v.dir).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("mount: %w: %s", err, out)
@@ -145,55 +195,147 @@ func TestPowerCuts(t *testing.T) {
 	}
 	cuts := 0
 	for _, v := range []volume{
-		{name: "ext4", mkfs: []string{"mkfs.ext4", "-q", "-F"}},
-		{name: "ext4 noauto_da_alloc", mkfs: []string{"mkfs.ext4", "-q", "-F"}, options: ",noauto_da_alloc"},
-		{name: "xfs", mkfs: []string{"mkfs.xfs", "-q", "-f"}},
+		{name: "ext4", mkfs: []string{"mkfs.ext4", "-q", "-F"}, size: 320 << 20},
+		{name: "ext4 noauto_da_alloc", mkfs: []string{"mkfs.ext4", "-q", "-F"}, options: ",noauto_da_alloc", size: 320 << 20},
+		{name: "xfs", mkfs: []string{"mkfs.xfs", "-q", "-f"}, size: 320 << 20},
 	} {
 		t.Run(v.name, func(t *testing.T) {
-			if _, err := exec.LookPath(v.mkfs[0]); err != nil {
-				t.Skip(v.mkfs[0] + " is not installed")
-			}
-			dir := t.TempDir()
-			v.image, v.dir = filepath.Join(dir, "image"), filepath.Join(dir, "mnt")
-			f, err := os.Create(v.image)
-			if err == nil {
-				err = errors.Join(f.Truncate(320<<20), f.Close(), os.Mkdir(v.dir, 0o755))
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if out, err := exec.Command(v.mkfs[0], append(v.mkfs[1:], v.image)...).CombinedOutput(); err != nil {
-				t.Skipf("%v: %s", err, out)
-			}
-			if err := v.mount(); err != nil {
-				t.Skip(err)
-			}
-			defer exec.Command("umount", "-l", v.dir).Run() //nolint:errcheck // what a failed test has left mounted
-			cuts += v.cutAll(t)
+			v.make(t)
+			cuts += v.cutAll(t, logFlush, noLogFlush)
 		})
 	}
 	fmt.Printf("power: %d cuts\n", cuts)
 }
 
+// TestOtherFileSystems: no exchange of names (bindfs), no links either (exFAT),
+// no stable file numbers: the process is killed before every operation.
+func TestOtherFileSystems(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to mount")
+	}
+	kills := 0
+	for _, v := range []volume{
+		{name: "bindfs", fuse: []string{"bindfs"}},
+		{name: "exFAT", mkfs: []string{"mkfs.exfat"}, fuse: []string{"mount.exfat-fuse"}, loop: true, size: 64 << 20},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			v.make(t)
+			kills += v.cutAll(t, killOnly)
+		})
+	}
+	fmt.Printf("other file systems: %d kills\n", kills)
+}
+
+// TestFullExt4: an unprivileged user's runs on an ext4 that has next to no room
+// left, a block more each time (root could use what is set aside for it).
+func TestFullExt4(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root for a loop device")
+	}
+	v := volume{name: "ext4", mkfs: []string{"mkfs.ext4", "-q", "-F", "-b", "1024", "-O", "^has_journal"}, size: 3 << 20}
+	v.make(t)
+	const nobody = 65534
+	b := newBox(t)
+	ws := filepath.Join(v.dir, "w")
+	if out, err := exec.Command("cp", "-a", b.dir, ws).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	for _, args := range [][]string{{"chown", "-R", "65534:65534", ws}, {"chmod", "755", v.dir, filepath.Dir(v.dir), filepath.Dir(filepath.Dir(v.dir))}} {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+	}
+	// A program that everybody may run.
+	exe, err := exec.LookPath("mem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := filepath.Join(filepath.Dir(v.dir), "mem")
+	if out, err := exec.Command("cp", exe, public).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	b.dir = ws
+	run := func(args ...string) ([]byte, error) {
+		c := b.cmd(nil, args...)
+		c.Path = public
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		return c.CombinedOutput()
+	}
+	as := func(name string, args ...string) error {
+		c := exec.Command(name, args...)
+		c.Dir = ws
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		out, err := c.CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%v: %w %s", args, err, out)
+		}
+		return nil
+	}
+	refused, runs := 0, 0
+	for _, args := range [][]string{{"rotate", "--force"}, {"note", "FACT-NEW"}, {"ingest"}, {"archive"}, {"learn", "error", "what failed"}, {"close", "--signal", "x"}, {"review"}} {
+		for room := 0; room <= 40; room++ {
+			fact := fmt.Sprintf("- fact of %s with room for %d.", args[0], room)
+			b.append("memory/working-buffer.md", fact+"\n")
+			b.handoff("handed over")
+			must(t, exec.Command("chown", "-R", "65534:65534", ws).Run())
+			must(t, as("sh", "-c", fmt.Sprintf("dd if=/dev/zero of=ballast bs=1024 2>/dev/null; [ %d = 0 ] || truncate -s -%dK ballast", room, room)))
+			out, err := run(args...)
+			runs++
+			where := fmt.Sprintf("mem %v with room for %d blocks", args, room)
+			if err != nil {
+				refused++
+				if !strings.Contains(string(out), "mem: ") {
+					t.Fatalf("%s: %v without a word: %q", where, err, out)
+				}
+			}
+			if all, _ := b.texts(); strings.Count(all, fact) < 1 {
+				t.Fatalf("%s: %q is lost: %s", where, fact, out)
+			}
+			must(t, os.Remove(filepath.Join(ws, "ballast")))
+			for _, again := range [][]string{{"recover"}, {"ingest"}, {"trash", "prune", "--older-than", "1d", "--at", "2030-01-01"}, {"receipts", "prune", "--older-than", "1d", "--at", "2030-01-01"}} {
+				if out, err := run(again...); err != nil {
+					t.Fatalf("%s: mem %v: %v: %s", where, again, err, out)
+				}
+			}
+			b.check(where, []string{fact})
+			must(t, as("sh", "-c", "rm -f .claude/memory-handoffs/processed/*"))
+			must(t, os.WriteFile(filepath.Join(ws, "memory/working-buffer.md"), []byte("# Working Buffer\ncreated: 2026-11-30T08:00:00Z\nlast_active: 2026-11-30T08:00:00Z\n\n## Active Task:\n"), 0o644))
+		}
+	}
+	fmt.Printf("full ext4: %d runs, %d refused, nothing lost\n", runs, refused)
+	if refused == 0 {
+		t.Error("the disk was never full")
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // cutAll cuts the power before every operation of every scenario, both ways.
-func (v volume) cutAll(t *testing.T) (cuts int) {
+func (v volume) cutAll(t *testing.T, ways ...int) (cuts int) {
 	rules := testRules(t, "canonical")
 	n := 0
 	for _, s := range scenarios() {
 		if s.tweak != nil || !*powerAll && !slices.Contains(powered, s.name) {
 			continue
 		}
-		for _, how := range []int{logFlush, noLogFlush} {
+		for _, how := range ways {
 			for at := 1; ; at++ {
 				n++
 				ws := filepath.Join(v.dir, fmt.Sprintf("w%d", n))
 				v.lay(t, ws, s, rules)
 				cut := v.run(t, s, ws, at, how)
-				if err := v.unmount(); err != nil {
-					t.Fatal(err)
-				}
-				if err := v.mount(); err != nil {
-					t.Fatal(err)
+				if how != killOnly || at%5 == 0 { // a disk mounted anew may number its files anew
+					if err := v.unmount(); err != nil {
+						t.Fatal(err)
+					}
+					if err := v.mount(); err != nil {
+						t.Fatal(err)
+					}
 				}
 				where := fmt.Sprintf("%s, cut before operation %d, flag %d", s.name, at, how)
 				if out, err := v.process(s, "mend", ws).CombinedOutput(); err != nil {
