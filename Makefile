@@ -53,7 +53,7 @@ faults:
 # CHECKS runs of fifty steps of the state machine, and the bugs planted for it.
 CHECKS ?= 10000
 machine:
-	$(GO) test ./cmd/mem -run 'TestMachine' -count=1 -timeout 8h -v -args -rapid.checks=$(CHECKS)
+	$(GO) test ./cmd/mem -run 'TestMachine' -count=1 -timeout 8h -v -args -rapid.checks=$(CHECKS) -rapid.seed=0
 
 # Needs root: a real full disk.
 fulldisk:

@@ -32,6 +32,9 @@ type Scenario struct {
 	// Edit, if set, is what a person does to the files between the crash and
 	// the recovery; every state is judged without it and with it.
 	Edit func(*faultfs.Disk)
+	// Again is the command once more, where that does no more than once: run
+	// whole after a kill, and then the power is cut.
+	Again func(durable.FS) error
 	// KillsOnly leaves out failing operations: only kills and power cuts.
 	KillsOnly bool
 	// Sabotage, if set, puts a planted bug between the code and the disk.
@@ -312,12 +315,33 @@ func (r *Result) note(v, path string) {
 // crashes disturbs f at every operation in every way and emits the states
 // that may be left. ack: success of f acknowledges the command.
 //
-// A process that ends leaves the state in which everything survived, which is
-// one of those that a power cut may leave.
+// A process that ends, killed or not, leaves the disk as it sees it, much of
+// it not durable; the power may be cut then, or only after another run has
+// built on that.
 func crashes(s Scenario, start func() *faultfs.Disk, f func(durable.FS) error, from item, ack bool, how []fault, name string, emit func(item)) {
 	add := func(d *faultfs.Disk, acked bool, path string) {
+		left := item{acked: acked || from.acked, edited: from.edited, depth: from.depth - 1}
+		put := func(d *faultfs.Disk, acked bool, path string) {
+			it := left
+			it.disk, it.acked, it.path = d, acked, path
+			emit(it)
+		}
 		for k, p := range d.Power() {
-			emit(item{disk: p, acked: acked || from.acked, edited: from.edited, depth: from.depth - 1, path: fmt.Sprintf("%s, power cut %d", path, k)})
+			put(p, left.acked, fmt.Sprintf("%s, power cut %d", path, k))
+		}
+		if d.Settled() {
+			return
+		}
+		put(d.Clone(), left.acked, path)
+		if s.Again == nil || !ack {
+			return
+		}
+		d = d.Clone()
+		if err := s.Again(s.fs(d, quiet)); err != nil {
+			return // what was left is in its way: recovery comes first
+		}
+		for k, p := range d.Power() {
+			put(p, true, fmt.Sprintf("%s; again, power cut %d", path, k))
 		}
 	}
 	d := start()

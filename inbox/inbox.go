@@ -48,7 +48,7 @@ func (b *Inbox) List() ([]Item, error) {
 		return nil, err
 	}
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
-		folder := e.Name() == "processed" || e.Name() == "malformed"
+		folder := slices.Contains(folders, e.Name())
 		return folder || !isMarkdown(e.Name()) && (e.IsDir() || e.Type().IsRegular())
 	})
 	if len(entries) == 0 {
@@ -194,6 +194,7 @@ func (b *Inbox) Archive(it Item, folder, id string, private bool) (string, error
 		return "", err
 	} else if !there {
 		// Making it syncs the inbox: what was moved out of it goes first.
+		b.touched(".")
 		if err := b.Sync(); err != nil {
 			return "", err
 		}
@@ -418,7 +419,8 @@ func (b *Inbox) Put(base string, text []byte) (string, error) {
 		}
 		err := disk.Move(tmp, name)
 		if err == nil {
-			return filepath.Join(b.Path, name), disk.SyncDir(".")
+			b.touched(".")
+			return filepath.Join(b.Path, name), b.Sync()
 		}
 		if !errors.Is(err, fs.ErrExist) || n > 1000 {
 			disk.Remove(tmp)
@@ -435,12 +437,26 @@ func (b *Inbox) touched(dirs ...string) {
 	}
 }
 
-// Sync makes what Archive has moved durable: where it went first.
+// folders are where what was taken out of an inbox goes.
+var folders = []string{"processed", "malformed"}
+
+// Sync makes what was moved durable, where it went first: never a removal
+// without the addition. That holds for what a killed run has moved, too.
 func (b *Inbox) Sync() error {
+	if slices.Contains(b.dirty, ".") {
+		for _, f := range folders {
+			switch there, err := plainFolder(b.disk, f); {
+			case there:
+				b.touched(f)
+			case err != nil && !errors.Is(err, durable.ErrInTheWay):
+				return err
+			}
+		}
+	}
 	slices.SortFunc(b.dirty, func(x, y string) int { return strings.Compare(y, x) }) // the inbox itself last
 	for _, d := range b.dirty {
 		if err := b.disk.SyncDir(d); err != nil {
-			return err // never the removal without the addition
+			return err
 		}
 	}
 	b.dirty = nil

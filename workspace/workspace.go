@@ -14,6 +14,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/tieredmem/mem/durable"
@@ -156,10 +157,59 @@ func (w *Workspace) locked(who string, f func() error) (err error) {
 			err = uerr
 		}
 	}()
+	if err := w.begin(); err != nil && who != recovers { // a recovery may be what makes room on a full disk
+		return err
+	}
 	if err := w.ensureFiles(); err != nil {
 		return err
 	}
-	return f()
+	if err := f(); err != nil {
+		return w.failed(err)
+	}
+	return w.end()
+}
+
+// recovers is what a recovery calls itself.
+const recovers = "recover"
+
+// running is there while a command changes something. Where it stands before
+// one does, the run that made it was killed, or failed.
+var running = path.Join(journal.Root, "running")
+
+// begin makes everything durable that a killed run can have left without being
+// so, down to the directories that it made: nothing may be built on what a
+// power cut can still take away. The mark itself need not be durable: after a
+// power cut, what is there is.
+func (w *Workspace) begin() error {
+	f, err := w.Disk.Create(running, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return w.Disk.SyncAll()
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// end takes the mark away.
+func (w *Workspace) end() error {
+	if err := w.Disk.Remove(running); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// failed leaves the mark where a file call failed, which can have happened
+// halfway; what mem itself refused is whole.
+func (w *Workspace) failed(err error) error {
+	var call syscall.Errno
+	if errors.As(err, &call) {
+		return err
+	}
+	if eerr := w.end(); eerr != nil {
+		return errors.Join(err, eerr)
+	}
+	return err
 }
 
 // ensure makes .mem, which the lock needs, or refuses one that a newer mem
@@ -191,7 +241,10 @@ func (w *Workspace) ensureFiles() error {
 	if err := w.engineFile("version", fmt.Sprintf("%d\n", Format)); err != nil {
 		return err
 	}
-	return w.Disk.SyncDir(journal.Root)
+	if err := w.Disk.SyncDir(journal.Root); err != nil {
+		return err
+	}
+	return w.Disk.SyncDir(".") // .mem itself may be there since a kill
 }
 
 // engineFile makes a file of the engine's own whole or not at all.
@@ -429,7 +482,7 @@ func (w *Workspace) trashed(name string) (bool, error) {
 // Recover finishes or rolls back whatever a crash left, and names what needs a
 // person. A second call finds nothing to do.
 func (w *Workspace) Recover() (rec Recovered, err error) {
-	err = w.locked("recover", func() error {
+	err = w.locked(recovers, func() error {
 		if err := w.Disk.SyncAll(); err != nil {
 			return err
 		}

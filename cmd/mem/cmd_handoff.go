@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -155,30 +156,11 @@ func (c *handoffNewCmd) dir(a *app) (string, error) {
 
 // makeInbox opens an inbox, making it where it is not there yet.
 func (a *app) makeInbox(dir string) (*inbox.Inbox, error) {
-	base := dir
-	for {
-		if info, err := os.Stat(base); err == nil && info.IsDir() {
-			break
-		}
-		up := filepath.Dir(base)
-		if up == base {
-			return nil, fmt.Errorf("%s: no directory above it", dir)
-		}
-		base = up
+	_, err := os.Stat(dir)
+	if err := a.makeDirs(dir, 0o777); err != nil {
+		return nil, err
 	}
-	if base != dir {
-		rel, err := filepath.Rel(base, dir)
-		if err != nil {
-			return nil, err
-		}
-		d, err := a.openDisk(base)
-		if err != nil {
-			return nil, err
-		}
-		defer d.Close()
-		if err := durable.MkdirAll(d, filepath.ToSlash(rel), 0o777); err != nil {
-			return nil, err
-		}
+	if errors.Is(err, fs.ErrNotExist) {
 		if file, err := vcs.Exclude(dir, filepath.Base(filepath.Dir(dir))+"/"+inbox.Folder+"/", a.writeWhole); err != nil {
 			a.warn("git may take the handoffs for repository content: %v", err)
 		} else if file != "" {

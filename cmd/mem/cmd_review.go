@@ -83,8 +83,12 @@ func (c *reviewCmd) work(a *app, ws *workspace.Workspace, week string) error {
 	p, err := a.update(func(m fs.FS) (plan.Plan, error) {
 		if !c.Again {
 			// Another review may have run while we waited for the lock.
-			if done, err := review.Done(m, ws.Rules, a.at); err != nil || done {
-				return plan.Plan{}, errors.Join(err, errAlready)
+			done, err := review.Done(m, ws.Rules, a.at)
+			if err != nil {
+				return plan.Plan{}, err
+			}
+			if done {
+				return plan.Plan{}, errAlready
 			}
 		}
 		report, err := health.Check(m, ws.Rules, a.at, health.Options{})

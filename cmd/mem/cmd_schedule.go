@@ -156,30 +156,12 @@ func fileHash(name string) (string, error) {
 // unitDisk opens the directory of the units, making it if that is wanted. It
 // may lie behind symlinks: it is the user's own.
 func (s *scheduled) unitDisk(create bool) (disk, error) {
-	missing := ""
-	for dir := s.dir; ; dir = filepath.Dir(dir) {
-		info, err := os.Stat(dir)
-		switch {
-		case err == nil && !info.IsDir():
-			return nil, fmt.Errorf("%s is not a directory", dir)
-		case err == nil && missing != "" && !create:
-			return nil, fs.ErrNotExist
-		case err == nil:
-			d, err := s.a.openDisk(dir)
-			if err != nil || missing == "" {
-				return d, err
-			}
-			err = durable.MkdirAll(d, filepath.ToSlash(missing), 0o755)
-			d.Close()
-			if err != nil {
-				return nil, err
-			}
-			return s.a.openDisk(s.dir)
-		case !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir):
+	if create {
+		if err := s.a.makeDirs(s.dir, 0o755); err != nil {
 			return nil, err
 		}
-		missing = filepath.Join(filepath.Base(dir), missing)
 	}
+	return s.a.openDisk(s.dir)
 }
 
 // unitState says what stands under a unit's name.

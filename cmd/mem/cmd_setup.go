@@ -46,8 +46,10 @@ func (c *initCmd) Run(a *app) error {
 	} else if a.Workspace != "" {
 		dir, _ = filepath.Abs(a.Workspace)
 	}
-	if err := a.makeDir(dir); err != nil {
-		return err
+	if !a.DryRun {
+		if err := a.makeDirs(dir, 0o777); err != nil {
+			return err
+		}
 	}
 	if a.DryRun {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -154,30 +156,6 @@ func (c *initCmd) preview(a *app, dir string) error {
 	a.say("[dry-run] make %s", dir)
 	a.done(p, map[string]any{"outcome": "created", "made": made, "kept": kept}, "made a workspace in %s (layout %s): %d files and directories", dir, layout, len(made))
 	return nil
-}
-
-// makeDir makes the workspace's directory, durable.
-func (a *app) makeDir(dir string) error {
-	if _, err := os.Stat(dir); err == nil || a.DryRun {
-		return nil // opening it says what is wrong
-	}
-	up := filepath.Dir(dir)
-	for {
-		if _, err := os.Stat(up); err == nil || up == filepath.Dir(up) {
-			break
-		}
-		up = filepath.Dir(up)
-	}
-	d, err := a.openDisk(up)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	rel, err := filepath.Rel(up, dir)
-	if err != nil {
-		return err
-	}
-	return durable.MkdirAll(d, filepath.ToSlash(rel), 0o777)
 }
 
 // choose settles the layout: the flag, or what load found there already.
@@ -361,8 +339,10 @@ func (a *app) trusted(config []byte) (bool, error) {
 }
 
 func (a *app) storeTrust(dir, file, text string, revoke bool) error {
-	if err := a.makeDir(dir); err != nil {
-		return err
+	if !a.DryRun {
+		if err := a.makeDirs(dir, 0o777); err != nil {
+			return err
+		}
 	}
 	d, err := a.openDisk(dir)
 	if err != nil {

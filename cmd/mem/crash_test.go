@@ -125,6 +125,7 @@ type scenario struct {
 	edit  map[string]string // a person adds this line to this file before the recovery
 	tweak func(*faultfs.Disk)
 	mend  func(*workspace.Workspace) error // run after the recovery: the command's next run
+	again bool                             // a second run does no more than the first
 }
 
 func rotateNow(w *workspace.Workspace) error {
@@ -234,10 +235,16 @@ func (s scenario) on(t testing.TB, rules tiers.Rules, mod func(*faultfs.Disk)) c
 		return d
 	}
 	base := make()
+	run := func(d durable.FS) error { return s.run(onDisk(d, rules, at0)) }
+	again := run
+	if !s.again && s.mend == nil {
+		again = nil
+	}
 	return crash.Scenario{
-		Name: s.name,
-		Disk: base.Clone,
-		Run:  func(d durable.FS) error { return s.run(onDisk(d, rules, at0)) },
+		Name:  s.name,
+		Disk:  base.Clone,
+		Run:   run,
+		Again: again,
 		Mend: func(d durable.FS) error {
 			if s.mend != nil { // the next run comes before anybody recovers by hand
 				if err := s.mend(onDisk(d, rules, at0.Add(time.Minute))); err != nil {

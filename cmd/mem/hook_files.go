@@ -156,23 +156,7 @@ func plainDir(dir string) error {
 // putFile writes a file whole or not at all, and makes the directories that it
 // needs.
 func (a *app) putFile(name string, text []byte) error {
-	top := filepath.Dir(name)
-	for {
-		if _, err := os.Lstat(top); err == nil {
-			break
-		}
-		top = filepath.Dir(top)
-	}
-	d, err := a.openDisk(top)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	rel, err := filepath.Rel(top, filepath.Dir(name))
-	if err != nil {
-		return err
-	}
-	if err := durable.MkdirAll(d, filepath.ToSlash(rel), 0o777); err != nil {
+	if err := a.makeDirs(filepath.Dir(name), 0o777); err != nil {
 		return err
 	}
 	return a.writeWhole(name, text)

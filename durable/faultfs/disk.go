@@ -208,6 +208,19 @@ func (d *Disk) Clone() *Disk {
 
 var seed = maphash.MakeSeed()
 
+// Settled reports whether everything on the disk is durable.
+func (d *Disk) Settled() bool {
+	if len(d.pend) > 0 {
+		return false
+	}
+	for _, n := range d.cur {
+		if n.dirty {
+			return false
+		}
+	}
+	return true
+}
+
 // Key identifies the state, durable and not. Files are told apart by their
 // names and content, not by their numbers: where a text names a number
 // ("ino":N, as plans do) what counts is which file has it now.
