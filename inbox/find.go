@@ -63,6 +63,7 @@ type Inbox struct {
 	tracked func(string) (map[string]bool, error)
 	open    func(string) (durable.FS, error)
 	dirty   []string // directories to be made durable
+	settled bool     // what was moved before this run is durable
 
 	processed map[string][]string // what is in processed/, by the hash in its name
 }

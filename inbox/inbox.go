@@ -190,6 +190,14 @@ func (b *Inbox) Archive(it Item, folder, id string, private bool) (string, error
 		}
 		return "", ErrChanged
 	}
+	if !b.settled {
+		// The folder may have been made, and filled, by a run that was killed.
+		b.touched(".")
+		if err := b.Sync(); err != nil {
+			return "", err
+		}
+		b.settled = true
+	}
 	if there, err := plainFolder(disk, folder); err != nil {
 		return "", err
 	} else if !there {
@@ -412,6 +420,10 @@ func (b *Inbox) Put(base string, text []byte) (string, error) {
 	if _, err := durable.WriteNew(disk, tmp, text, 0o644, ""); err != nil {
 		return "", err
 	}
+	if err := b.settle(); err != nil {
+		disk.Remove(tmp)
+		return "", err
+	}
 	for n := 1; ; n++ {
 		name := stem + ".md"
 		if n > 1 {
@@ -419,8 +431,7 @@ func (b *Inbox) Put(base string, text []byte) (string, error) {
 		}
 		err := disk.Move(tmp, name)
 		if err == nil {
-			b.touched(".")
-			return filepath.Join(b.Path, name), b.Sync()
+			return filepath.Join(b.Path, name), disk.SyncDir(".")
 		}
 		if !errors.Is(err, fs.ErrExist) || n > 1000 {
 			disk.Remove(tmp)
@@ -444,13 +455,8 @@ var folders = []string{"processed", "malformed"}
 // without the addition. That holds for what a killed run has moved, too.
 func (b *Inbox) Sync() error {
 	if slices.Contains(b.dirty, ".") {
-		for _, f := range folders {
-			switch there, err := plainFolder(b.disk, f); {
-			case there:
-				b.touched(f)
-			case err != nil && !errors.Is(err, durable.ErrInTheWay):
-				return err
-			}
+		if err := b.settle(); err != nil {
+			return err
 		}
 	}
 	slices.SortFunc(b.dirty, func(x, y string) int { return strings.Compare(y, x) }) // the inbox itself last
@@ -460,5 +466,20 @@ func (b *Inbox) Sync() error {
 		}
 	}
 	b.dirty = nil
+	return nil
+}
+
+// settle makes durable what earlier runs have moved out of the inbox, before
+// that itself becomes so. A folder that is closed to us is somebody else's.
+func (b *Inbox) settle() error {
+	for _, f := range folders {
+		there, err := plainFolder(b.disk, f)
+		if there && !slices.Contains(b.dirty, f) {
+			err = b.disk.SyncDir(f)
+		}
+		if err != nil && !errors.Is(err, durable.ErrInTheWay) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 	return nil
 }

@@ -109,7 +109,7 @@ func (j *Journal) late(t plan.Trashed) (plan.Plan, error) {
 	}
 	target, known := j.origin(t)
 	if _, staged := StagedBy(path.Base(target)); staged {
-		return plan.Plan{}, nil // nobody else had it open: a crash left it as a second name of what is in use
+		known = false // what it was to replace, or had replaced, nobody knows
 	}
 	if now, err := j.Disk.Lstat(target); known && err == nil && now.ID == info.ID {
 		return plan.Plan{}, nil // it is in use, and nothing of it is late

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -237,13 +238,18 @@ func (u *undo) moveBack(s plan.Step) error {
 	} else if there {
 		return u.no("%s is there again", s.Path)
 	}
-	b, info, err := u.j.read(s.To)
-	now := plan.State{Hash: plan.Hash(b), Size: info.Size}
-	switch {
-	case errors.Is(err, durable.ErrTooLarge):
-		now.Hash = s.Before.Hash
-	case err != nil || b == nil:
+	info, err := u.j.Disk.Lstat(s.To)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode.IsRegular() {
 		return u.no("%s is no longer at %s", s.Path, s.To)
+	}
+	if err != nil {
+		return err
+	}
+	now := plan.State{Hash: s.Before.Hash, Size: info.Size}
+	if b, got, err := u.j.read(s.To); err == nil {
+		now = plan.State{Hash: plan.Hash(b), Size: got.Size}
+	} else if info.Size != s.Before.Size || !info.ModTime.UTC().Equal(s.Before.ModTime) { // what cannot be read can be moved
+		return u.no("%s: %v", s.To, err)
 	}
 	if strings.HasPrefix(s.Path, Root+"/") && now.Hash != s.Before.Hash {
 		return u.no("%s has changed since", s.To) // newer text is not for the trash, least of all under an older one's name

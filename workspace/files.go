@@ -58,6 +58,16 @@ func (w *Workspace) Drop(name string, b []byte) error {
 	if err := durable.MkdirAll(w.Disk, dir, 0o700); err != nil {
 		return err
 	}
+	// No mark tells of a run that was killed here: what it made need not be
+	// durable.
+	for up := path.Dir(dir); ; up = path.Dir(up) {
+		if err := w.Disk.SyncDir(up); err != nil {
+			return err
+		}
+		if up == "." {
+			break
+		}
+	}
 	if there, err := durable.Exists(w.Disk, full); err != nil {
 		return err
 	} else if there {

@@ -26,9 +26,6 @@ import (
 // Format is the version of .mem that this build writes.
 const Format = 1
 
-// maxLeftovers bounds how many leftovers one recovery deals with.
-const maxLeftovers = 10_000
-
 // maxChanged bounds how often a plan is made again because its target changed.
 const maxChanged = 50
 
@@ -61,7 +58,8 @@ type Workspace struct {
 	Host     string
 	Features Features
 
-	j *journal.Journal
+	j       *journal.Journal
+	halfway bool // a file call failed in this run, and may have happened halfway
 }
 
 // LockedError says that another process held the lock for too long.
@@ -157,20 +155,16 @@ func (w *Workspace) locked(who string, f func() error) (err error) {
 			err = uerr
 		}
 	}()
-	if err := w.begin(); err != nil && who != recovers { // a recovery may be what makes room on a full disk
+	if err := w.begin(); err != nil {
 		return err
 	}
 	if err := w.ensureFiles(); err != nil {
 		return err
 	}
-	if err := f(); err != nil {
-		return w.failed(err)
-	}
-	return w.end()
+	err = f()
+	w.end(err)
+	return err
 }
-
-// recovers is what a recovery calls itself.
-const recovers = "recover"
 
 // running is there while a command changes something. Where it stands before
 // one does, the run that made it was killed, or failed.
@@ -181,35 +175,31 @@ var running = path.Join(journal.Root, "running")
 // power cut can still take away. The mark itself need not be durable: after a
 // power cut, what is there is.
 func (w *Workspace) begin() error {
+	w.halfway = false
 	f, err := w.Disk.Create(running, 0o600)
-	if errors.Is(err, fs.ErrExist) {
+	switch {
+	case err == nil:
+		return f.Close()
+	case errors.Is(err, fs.ErrExist):
+		if info, err := w.Disk.Lstat(running); err == nil && info.Mode.IsDir() {
+			return &fs.PathError{Op: "create", Path: running, Err: errors.New("a directory is in the way")}
+		}
 		return w.Disk.SyncAll()
-	}
-	if err != nil {
-		return err
-	}
-	return f.Close()
-}
-
-// end takes the mark away.
-func (w *Workspace) end() error {
-	if err := w.Disk.Remove(running); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-// failed leaves the mark where a file call failed, which can have happened
-// halfway; what mem itself refused is whole.
-func (w *Workspace) failed(err error) error {
-	var call syscall.Errno
-	if errors.As(err, &call) {
-		return err
-	}
-	if eerr := w.end(); eerr != nil {
-		return errors.Join(err, eerr)
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return nil // nothing can be made then, and room must be
 	}
 	return err
+}
+
+// end takes the mark away, unless a file call failed, which can have happened
+// halfway; what mem itself refused is whole. A mark that stays costs the next
+// run a sync of the disk, and no more: it decides no result.
+func (w *Workspace) end(err error) {
+	var call syscall.Errno
+	if w.halfway || errors.As(err, &call) {
+		return
+	}
+	w.Disk.Remove(running) //nolint:errcheck // see above
 }
 
 // ensure makes .mem, which the lock needs, or refuses one that a newer mem
@@ -330,243 +320,6 @@ func (r *Recovered) add(receipts []plan.Plan) {
 		r.Receipts = append(r.Receipts, p)
 		r.Actions = append(r.Actions, p.Notices...)
 	}
-}
-
-// recoverFirst finishes what would be in a writer's way. What only a person
-// can mend does not stop it, except open transactions.
-func (w *Workspace) recoverFirst() (rec Recovered, err error) {
-	if err := w.finish(&rec); err != nil {
-		return rec, err
-	}
-	if err := w.late(&rec, ""); err != nil {
-		return rec, err
-	}
-	return rec, w.leftovers(&rec, false)
-}
-
-// late carries over what was written late to backups, of one transaction or
-// of all of the last day. What cannot be is told; it is an error only if it
-// left a transaction open.
-func (w *Workspace) late(rec *Recovered, only string) error {
-	receipts, err := w.journal().Grown(only)
-	rec.add(receipts)
-	if err == nil {
-		return nil
-	}
-	rec.Attention = append(rec.Attention, Attention{Path: path.Join(journal.Root, "trash"), Err: err, Why: "late writes could not be carried over: " + err.Error(), Hint: hintOf(err)})
-	var open *journal.OpenError
-	if errors.As(err, &open) {
-		return err
-	}
-	return nil
-}
-
-// finish brings open transactions to their end, oldest first.
-func (w *Workspace) finish(rec *Recovered) error {
-	j := w.journal()
-	open, err := j.Open()
-	if err != nil {
-		return err
-	}
-	if len(open) > 0 {
-		// What the crashed run did need not be durable yet. Nothing may be
-		// built on what a power cut can still take away.
-		if err := w.Disk.SyncAll(); err != nil {
-			return err
-		}
-	}
-	var items []Attention
-	for _, id := range open {
-		p, err := j.Resume(id)
-		if err != nil {
-			items = append(items, Attention{Path: path.Join(journal.Root, "tx", id+".json"), Err: err, Why: err.Error(), Hint: hintOf(err)})
-			continue
-		}
-		rec.Actions = append(rec.Actions, fmt.Sprintf("finished transaction %s (%s)", p.ID, p.Command))
-		rec.add([]plan.Plan{p})
-		if err := w.late(rec, p.ID); err != nil { // however long ago it began
-			return err
-		}
-	}
-	rec.Attention = append(rec.Attention, items...)
-	if len(items) > 0 {
-		return &AttentionError{items}
-	}
-	return nil
-}
-
-func hintOf(err error) string {
-	var m interface{ Mend() string }
-	if errors.As(err, &m) {
-		return m.Mend()
-	}
-	if errors.Is(err, fs.ErrPermission) {
-		return "give the workspace's owner the right to write there, then run mem recover"
-	}
-	return "mend the cause, then run mem recover"
-}
-
-// leftovers mends what the features find, one at a time. synced: all that is on
-// the disk is durable.
-func (w *Workspace) leftovers(rec *Recovered, synced bool) error {
-	bad := map[string]bool{}
-	skip := func(name string) bool { return bad[name] }
-	for range maxLeftovers {
-		p, name, action, err := w.Features.Leftover(w.View(), skip)
-		if err == nil && p.Empty() {
-			return nil
-		}
-		if err == nil && !synced {
-			// What a killed run left need not be durable: a plan names it by its
-			// hash, and a power cut would make that a lie.
-			if err := w.Disk.SyncAll(); err != nil {
-				return err
-			}
-			synced = true
-		}
-		if err == nil {
-			var half bool
-			if half, err = w.trashed(name); half {
-				// It has landed, and its landing may have been edited since.
-				b, _, rerr := durable.ReadFile(w.Disk, name, 0)
-				p, action, err = plan.Plan{Command: "recover", Steps: []plan.Step{{Kind: plan.Trash, Path: name, Before: plan.StateOf(append([]byte{}, b...))}}}, "was in the trash already", rerr
-			}
-		}
-		var receipt plan.Plan
-		if err == nil {
-			receipt, err = w.journal().Run(p)
-		}
-		if errors.Is(err, journal.ErrChanged) {
-			continue
-		}
-		if err != nil {
-			var open *journal.OpenError
-			if name == "" || bad[name] || errors.As(err, &open) {
-				return err // an open transaction comes before anything else
-			}
-			bad[name] = true
-			rec.Attention = append(rec.Attention, Attention{Path: name, Err: err, Why: err.Error(), Hint: hintOf(err)})
-			continue
-		}
-		rec.Actions = append(rec.Actions, name+": "+action)
-		rec.Receipts = append(rec.Receipts, receipt)
-	}
-	return fmt.Errorf("more than %d leftovers", maxLeftovers)
-}
-
-// trashed reports whether a file, by its number and its content, stands in the
-// trash as well: a rename that a power cut left by halves.
-func (w *Workspace) trashed(name string) (bool, error) {
-	b, info, err := durable.ReadFile(w.Disk, name, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // what is missing is the leftover
-	}
-	if err != nil {
-		return false, err
-	}
-	hash, found := plan.Hash(b), false
-	err = fs.WalkDir(w.View(), path.Join(journal.Root, "trash"), func(p string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || !strings.HasPrefix(e.Name(), hash) {
-			return err
-		}
-		there, err := w.Disk.Lstat(p)
-		found = found || err == nil && there.ID == info.ID
-		return err
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return found, err
-}
-
-// Recover finishes or rolls back whatever a crash left, and names what needs a
-// person. A second call finds nothing to do.
-func (w *Workspace) Recover() (rec Recovered, err error) {
-	err = w.locked(recovers, func() error {
-		if err := w.Disk.SyncAll(); err != nil {
-			return err
-		}
-		err := w.finish(&rec)
-		var attention *AttentionError
-		if errors.As(err, &attention) {
-			// An open transaction's record decides about the files it names;
-			// until it is finished they are no leftovers.
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := w.sweep(&rec); err != nil {
-			return err
-		}
-		if err := w.late(&rec, ""); err != nil {
-			return err
-		}
-		if err := w.leftovers(&rec, true); err != nil || rec.Clean() {
-			return err
-		}
-		return w.Disk.SyncAll() // nothing comes back, whatever happens next
-	})
-	return rec, err
-}
-
-// sweep moves staged files that no transaction knows to the trash. Only for
-// recovery, with no transaction open: it walks the whole workspace.
-func (w *Workspace) sweep(rec *Recovered) error {
-	var found []string
-	if err := w.walk(".", 0, &found); err != nil {
-		return err
-	}
-	var p plan.Plan
-	for _, name := range found {
-		b, _, err := durable.ReadFile(w.Disk, name, 0)
-		if err != nil {
-			rec.Attention = append(rec.Attention, Attention{Path: name, Err: err, Why: err.Error(), Hint: "move it away by hand"})
-			continue
-		}
-		p.Steps = append(p.Steps, plan.Step{Kind: plan.Trash, Path: name, Before: plan.StateOf(append([]byte{}, b...)), Reason: "staged by a run that never began"})
-		rec.Actions = append(rec.Actions, name+": moved an unused staged file to the trash")
-	}
-	if p.Empty() {
-		return nil
-	}
-	p.Command = "recover"
-	receipt, err := w.journal().Run(p)
-	if err == nil {
-		rec.Receipts = append(rec.Receipts, receipt)
-	}
-	return err
-}
-
-// maxDepth bounds directory walks.
-const maxDepth = 64
-
-func (w *Workspace) walk(dir string, depth int, found *[]string) error {
-	entries, err := w.Disk.ReadDir(dir)
-	if err != nil {
-		if dir != "." && errors.Is(err, fs.ErrPermission) {
-			return nil // a directory that is closed to us holds nothing of ours
-		}
-		return err
-	}
-	for _, e := range entries {
-		name := path.Join(dir, e.Name())
-		switch {
-		case e.IsDir():
-			if depth < maxDepth && e.Name() != ".git" && e.Name() != "node_modules" {
-				if err := w.walk(name, depth+1, found); err != nil {
-					return err
-				}
-			}
-		case dir == journal.Root+"/tx" && strings.HasSuffix(e.Name(), ".tmp"):
-			*found = append(*found, name)
-		default:
-			if _, ours := journal.StagedBy(e.Name()); ours {
-				*found = append(*found, name)
-			}
-		}
-	}
-	return nil
 }
 
 // Unfinished is what a reader sees of business that is not finished.

@@ -5,8 +5,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
+	"syscall"
 
 	"github.com/tieredmem/mem/durable"
 )
@@ -29,17 +29,8 @@ func (a *app) makeDirs(dir string, perm fs.FileMode) error {
 		}
 		top = filepath.Dir(top)
 	}
-	for fresh(top) {
-		up := filepath.Dir(top)
-		f, err := os.Open(up)
-		if up == top || err != nil {
-			break
-		}
-		f.Close()
-		top = up
-	}
 	rel, err := filepath.Rel(top, dir)
-	if err != nil || rel == "." {
+	if err != nil {
 		return err
 	}
 	d, err := a.openDisk(top)
@@ -47,16 +38,34 @@ func (a *app) makeDirs(dir string, perm fs.FileMode) error {
 		return err
 	}
 	defer d.Close()
-	rel = filepath.ToSlash(rel)
-	if err := durable.MkdirAll(d, rel, perm); err != nil {
+	if err := durable.MkdirAll(d, filepath.ToSlash(rel), perm); err != nil {
 		return err
 	}
-	for ; rel != "."; rel = path.Dir(rel) {
-		if err := d.SyncDir(path.Dir(rel)); err != nil {
+	if top, err = filepath.EvalSymlinks(top); err != nil {
+		return err
+	}
+	for ; fresh(top) && top != filepath.Dir(top); top = filepath.Dir(top) {
+		if err := a.syncDir(filepath.Dir(top)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// syncDir makes a directory durable that is not ours to judge: it may be
+// closed to us, or on something that has no fsync.
+func (a *app) syncDir(dir string) error {
+	d, err := a.openDisk(dir)
+	if err == nil {
+		err = d.SyncDir(".")
+		d.Close()
+	}
+	for _, harmless := range []error{fs.ErrPermission, fs.ErrNotExist, syscall.EINVAL, syscall.ENOTSUP, syscall.EROFS, syscall.ENOSYS} {
+		if errors.Is(err, harmless) {
+			return nil
+		}
+	}
+	return err
 }
 
 // fresh reports whether a directory can be read and has next to nothing in it.

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tieredmem/mem/buffer"
+	"github.com/tieredmem/mem/durable"
 	"github.com/tieredmem/mem/journal"
 	"github.com/tieredmem/mem/plan"
 	"github.com/tieredmem/mem/workspace"
@@ -89,12 +90,15 @@ func exitCode(err error) int {
 func (a *app) hint(err error) string {
 	var m interface{ Mend() string }
 	var open *journal.OpenError
+	var sync *durable.SyncError
 	switch {
 	case errors.As(err, &open):
 		return "mem recover finishes it once the cause is mended"
 	case errors.As(err, &m):
 		return m.Mend()
-	case errors.Is(err, syscall.ENOSPC):
+	case errors.As(err, &sync) && sync.Dir:
+		return "what was done is there, but a power cut could take it away: mend the cause, then run mem recover"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return "make room on the disk, then run the command again; nothing was changed"
 	case errors.Is(err, syscall.EROFS):
 		return "the file system is mounted read-only; nothing was changed"
