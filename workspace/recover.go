@@ -213,7 +213,13 @@ func (w *Workspace) sweep(rec *Recovered) error {
 	}
 	var p plan.Plan
 	for _, name := range found {
-		if in, err := w.second(name); err != nil {
+		text, info, err := durable.ReadFile(w.Disk, name, 0)
+		if err != nil {
+			w.attend(rec, Attention{Path: name, Err: err, Why: err.Error(), Hint: "move it away by hand"})
+			continue
+		}
+		b := append([]byte{}, text...)
+		if in, err := w.second(name, b, info); err != nil {
 			return err
 		} else if in != "" {
 			// In the trash it would change under a name that says what it holds.
@@ -223,12 +229,7 @@ func (w *Workspace) sweep(rec *Recovered) error {
 			rec.Actions = append(rec.Actions, name+": took away a second name of "+in)
 			continue
 		}
-		b, _, err := durable.ReadFile(w.Disk, name, 0)
-		if err != nil {
-			w.attend(rec, Attention{Path: name, Err: err, Why: err.Error(), Hint: "move it away by hand"})
-			continue
-		}
-		p.Steps = append(p.Steps, plan.Step{Kind: plan.Trash, Path: name, Before: plan.StateOf(append([]byte{}, b...)), Reason: "staged by a run that never began"})
+		p.Steps = append(p.Steps, plan.Step{Kind: plan.Trash, Path: name, Before: plan.StateOf(b), Reason: "staged by a run that never began"})
 		rec.Actions = append(rec.Actions, name+": moved an unused staged file to the trash")
 	}
 	if p.Empty() {
@@ -244,12 +245,7 @@ func (w *Workspace) sweep(rec *Recovered) error {
 
 // second finds the file in use that a staged name is a second name of: what a
 // power cut left of a rename by halves.
-func (w *Workspace) second(name string) (string, error) {
-	text, info, err := durable.ReadFile(w.Disk, name, 0)
-	if err != nil {
-		return "", nil // the caller says so
-	}
-	text = append([]byte{}, text...)
+func (w *Workspace) second(name string, text []byte, info durable.Info) (string, error) {
 	entries, err := w.Disk.ReadDir(path.Dir(name))
 	if err != nil {
 		return "", err

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -54,7 +55,7 @@ func TestErrorsAtEveryCall(t *testing.T) {
 		for n := 1; n <= calls; n++ {
 			for _, errno := range errnos {
 				for _, lasting := range []bool{false, true} {
-					if errno == errShort && lasting {
+					if errors.Is(errno, errShort) && lasting {
 						continue // that is the full disk
 					}
 					runs++
@@ -66,8 +67,8 @@ func TestErrorsAtEveryCall(t *testing.T) {
 						}
 						i++
 						switch {
-						case errno == errShort && i >= n && hit == "" && op.Kind == "write":
-						case errno != errShort && (i == n || lasting && i > n && touches(errno, op)):
+						case errors.Is(errno, errShort) && i >= n && hit == "" && op.Kind == "write":
+						case !errors.Is(errno, errShort) && (i == n || lasting && i > n && touches(errno, op)):
 						default:
 							return nil
 						}
@@ -115,12 +116,15 @@ var faultsAll = flag.Bool("faults.all", false, "every kind of error at every cal
 // touches reports whether a lasting fault meets this operation too: a full or
 // read-only disk can still be read, an exhausted file table cannot.
 func touches(errno error, op durable.Op) bool {
-	switch errno {
-	case syscall.ENOSPC, syscall.EDQUOT:
+	is := func(errs ...syscall.Errno) bool {
+		return slices.ContainsFunc(errs, func(e syscall.Errno) bool { return errors.Is(errno, e) })
+	}
+	switch {
+	case is(syscall.ENOSPC, syscall.EDQUOT):
 		return op.Kind == "create" || op.Kind == "write" || op.Kind == "mkdir"
-	case syscall.EMFILE:
+	case is(syscall.EMFILE):
 		return op.Kind == "open" || op.Kind == "create" || op.Kind == "readdir"
-	case syscall.EROFS, syscall.EACCES:
+	case is(syscall.EROFS, syscall.EACCES):
 		return op.Changes() && op.Kind != "fsync" && op.Kind != "syncdir" && op.Kind != "syncall"
 	}
 	return op.Changes()
