@@ -76,6 +76,12 @@ fuzz:
 	$(GO) test ./tiers -run '^$$' -fuzz FuzzConfig -fuzztime $(FUZZTIME)
 	$(GO) test ./plan -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZTIME)
 
+# Mutation testing of durable, journal, buffer, handoff and archive: what lived,
+# and the efficacy. FILE=... takes only files that match.
+FILE ?=
+mutate:
+	./bench/mutate.sh $(FILE)
+
 bench: build
 	$(GO) run ./bench -mem ./mem
 

@@ -297,28 +297,32 @@ func TestCrashesEverywhere(t *testing.T) {
 		variants = variants[:1] // nothing here is concurrent but the explorer itself
 	}
 	for i, v := range variants {
-		for _, s := range scenarios() {
-			o, ok := usual(s, i)
-			if *crashDepth >= 0 {
-				o, ok = crash.Options{Depth: *crashDepth, Width: *crashWidth}, true
-				if s.many() && o.Width > 0 { // minutes a level; what is in them is nested elsewhere
-					o.Depth, ok = min(o.Depth, 1), i == 0
+		t.Run(v.name, func(t *testing.T) {
+			for _, s := range scenarios() {
+				o, ok := usual(s, i)
+				if *crashDepth >= 0 {
+					o, ok = crash.Options{Depth: *crashDepth, Width: *crashWidth}, true
+					if s.many() && o.Width > 0 { // minutes a level; what is in them is nested elsewhere
+						o.Depth, ok = min(o.Depth, 1), i == 0
+					}
 				}
+				if !ok {
+					continue
+				}
+				t.Run(s.name, func(t *testing.T) {
+					c := s.on(t, rules, v.mod)
+					c.KillsOnly = s.many() && (*crashDepth < 0 || *crashWidth > 0)
+					begin := time.Now()
+					r := crash.Explore(c, o)
+					states, unique = states+r.States, unique+r.Unique
+					tally.add(s.command(), r)
+					t.Logf("depth %d: %v, %v", o.Depth, r, time.Since(begin).Round(time.Millisecond))
+					if r.Total() > 0 {
+						t.Fail()
+					}
+				})
 			}
-			if !ok || !strings.Contains(s.name, *crashOnly) {
-				continue
-			}
-			c := s.on(t, rules, v.mod)
-			c.KillsOnly = s.many() && (*crashDepth < 0 || *crashWidth > 0)
-			begin := time.Now()
-			r := crash.Explore(c, o)
-			states, unique = states+r.States, unique+r.Unique
-			tally.add(s.command(), r)
-			t.Logf("%s, %s, depth %d: %v, %v", s.name, v.name, o.Depth, r, time.Since(begin).Round(time.Millisecond))
-			if r.Total() > 0 {
-				t.Fail()
-			}
-		}
+		})
 	}
 	// Printed also where the test passes: the figure is part of the result.
 	fmt.Printf("crash: %d states, %d different, in %v\n", states, unique, time.Since(start).Round(100*time.Millisecond))

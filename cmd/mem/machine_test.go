@@ -149,6 +149,7 @@ func newModel(rt *rapid.T) *model {
 	m.disk.Split = rapid.Bool().Draw(rt, "renames by halves")
 	m.disk.NoExchange = rapid.IntRange(0, 3).Draw(rt, "no exchange") == 0
 	m.disk.NoLinks = m.disk.NoExchange && rapid.Bool().Draw(rt, "no links")
+	m.disk.Mkdirs(boxDir, "home/.config/systemd/user") // as in the real directory
 	m.must(rt, "", "init", "--layout", "canonical")
 	return m
 }

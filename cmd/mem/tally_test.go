@@ -16,7 +16,6 @@ import (
 var (
 	crashDepth  = flag.Int("crash.depth", -1, "how deep crashes nest in recovery, for every scenario and disk (-1: the usual choice)")
 	crashWidth  = flag.Int("crash.width", 0, "with -crash.depth: how many states of each level have their recovery crashed again (0: all)")
-	crashOnly   = flag.String("crash.only", "", "only scenarios whose name contains this")
 	crashReport = flag.String("crash.report", "", "a file for the counts by command")
 )
 
