@@ -2,7 +2,7 @@
 # Mutation testing of durable, journal, buffer, handoff and archive, with
 # gremlins. mutate.sh [FILE]: only files that match (a regular expression).
 # Prints what lived, and the efficacy. The tests are those that are quick and
-# look at these packages: golden traces, whole command lines, the state
+# look at these packages: golden traces, command lines, scripts, the state
 # machine, crashes of ten scenarios, and the packages' own.
 set -eu
 version=v0.6.0
@@ -37,7 +37,7 @@ if [ $# -gt 0 ]; then
 fi
 crashes='TestCrashesEverywhere/^exchange$/^(rotate|note|write_over_a_file|archive|take_one|accept|undo_a_rotation|undo_a_write|promote|recover_two_pending)$'
 run="^Test[^C]|^TestClosed|$crashes"
-skip_tests='^Test(Writers|Hands|Moves|Errors|Failing|Killed|Rotation|Soak|Ingests|Planted|EveryFsync|Scripts|MCP|Discovers|Adopt|FullDisk$)'
+skip_tests='^Test(Writers|Hands|Moves|Errors|Failing|Killed|Rotation|Soak|Ingests|Planted|EveryFsync|MCP|Discovers|Adopt|FullDisk$)'
 PATH="$shim:$PATH" GOFLAGS="-short -failfast -vet=off -trimpath -run=$run -skip=$skip_tests" \
 	"$bin" unleash . -i --workers "${MUTATE_WORKERS:-2}" --timeout-coefficient 5 --output "$out" \
 	--coverpkg "$(go list ./durable ./journal ./buffer ./handoff ./archive | paste -sd, -)" \
