@@ -2,8 +2,9 @@
 # Mutation testing of durable, journal, buffer, handoff and archive, with
 # gremlins. mutate.sh [FILE]: only files that match (a regular expression).
 # Prints what lived, and the efficacy. The tests are those that are quick and
-# look at these packages: golden traces, command lines, scripts, the state
-# machine, crashes of ten scenarios, and the packages' own.
+# look at these packages: golden traces, whole command lines, the state
+# machine, crashes of ten scenarios, and the packages' own. What lived is then
+# put before the scripts and more (go run ./bench/survivors).
 set -eu
 version=v0.6.0
 out=${MUTATE_OUT:-mutants.json}
@@ -37,8 +38,9 @@ if [ $# -gt 0 ]; then
 fi
 crashes='TestCrashesEverywhere/^exchange$/^(rotate|note|write_over_a_file|archive|take_one|accept|undo_a_rotation|undo_a_write|promote|recover_two_pending)$'
 run="^Test[^C]|^TestClosed|$crashes"
-skip_tests='^Test(Writers|Hands|Moves|Errors|Failing|Killed|Rotation|Soak|Ingests|Planted|EveryFsync|MCP|Discovers|Adopt|FullDisk$)'
+skip_tests='^Test(Writers|Hands|Moves|Errors|Failing|Killed|Rotation|Soak|Ingests|Planted|EveryFsync|Scripts|MCP|Discovers|Adopt|FullDisk$)'
 PATH="$shim:$PATH" GOFLAGS="-short -failfast -vet=off -trimpath -run=$run -skip=$skip_tests" \
-	"$bin" unleash . -i --workers "${MUTATE_WORKERS:-2}" --timeout-coefficient 5 --output "$out" \
+	"$bin" unleash . -i --workers "${MUTATE_WORKERS:-2}" --timeout-coefficient 3 --output "$out" \
 	--coverpkg "$(go list ./durable ./journal ./buffer ./handoff ./archive | paste -sd, -)" \
 	-E "^($skip)/" ${only:+-E "^($only)\$"} -S l
+go run ./bench/survivors "$out"
