@@ -354,9 +354,18 @@ func (j *Journal) away(p *plan.Plan, src string) error {
 	}
 	n := slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.Path == src })
 	t := plan.TrashName(Root, p.ID, p.At, len(p.Steps)+1+n, plan.StateOf(b))
-	if err := j.moveTo(src, t); isCrossDevice(err) {
+	switch err := j.moveTo(src, t); {
+	case isCrossDevice(err):
 		return j.Disk.Remove(src)
-	} else if err != nil {
+	case errors.Is(err, fs.ErrExist): // it went there before, and a power cut left the rename by halves
+		if same, err := j.sameText(src, t); err != nil || !same {
+			return errors.Join(err, fmt.Errorf("move %s to %s: %w", src, t, fs.ErrExist))
+		}
+		if err := j.Disk.SyncDir(path.Dir(t)); err != nil {
+			return err
+		}
+		return j.Disk.Remove(src)
+	case err != nil:
 		return err
 	}
 	return j.Disk.SyncDir(path.Dir(t))

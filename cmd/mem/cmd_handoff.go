@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/tieredmem/mem/durable"
 	"github.com/tieredmem/mem/guard"
 	"github.com/tieredmem/mem/handoff"
 	"github.com/tieredmem/mem/inbox"
@@ -156,11 +154,10 @@ func (c *handoffNewCmd) dir(a *app) (string, error) {
 
 // makeInbox opens an inbox, making it where it is not there yet.
 func (a *app) makeInbox(dir string) (*inbox.Inbox, error) {
-	_, err := os.Stat(dir)
 	if err := a.makeDirs(dir, 0o777); err != nil {
 		return nil, err
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	if fresh(dir) { // now, or by a run that was killed before it came to this
 		if file, err := vcs.Exclude(dir, filepath.Base(filepath.Dir(dir))+"/"+inbox.Folder+"/", a.writeWhole); err != nil {
 			a.warn("git may take the handoffs for repository content: %v", err)
 		} else if file != "" {
@@ -169,22 +166,6 @@ func (a *app) makeInbox(dir string) (*inbox.Inbox, error) {
 	}
 	box := inbox.At(dir, "", a.openBox)
 	return &box, nil
-}
-
-// writeWhole replaces a small file outside any workspace, whole or not at all.
-func (a *app) writeWhole(file string, text []byte) error {
-	d, err := a.openDisk(filepath.Dir(file))
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	base := filepath.Base(file)
-	tmp := "." + base + ".mem.tmp"
-	like := ""
-	if _, err := d.Lstat(base); err == nil {
-		like = base
-	}
-	return durable.Replace(d, base, tmp, text, 0o644, like)
 }
 
 // slug is a title as part of a file name.

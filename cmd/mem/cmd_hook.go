@@ -80,6 +80,11 @@ func (c *hookInstallCmd) Run(a *app) error {
 	var changed []string
 	for _, e := range edits {
 		if e.before != nil && bytes.Equal(e.before, e.after) {
+			if !a.DryRun {
+				if err := a.settleFile(e.path); err != nil {
+					return err
+				}
+			}
 			continue
 		}
 		a.showEdit(e)
@@ -331,6 +336,11 @@ func (c *hookRemoveCmd) Run(a *app) error {
 		e, err := a.readFile(root, name)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
+		}
+		if !a.DryRun {
+			if err := a.settleFile(name); err != nil {
+				return err
+			}
 		}
 		if e.before == nil {
 			delete(installs, name)

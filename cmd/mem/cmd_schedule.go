@@ -247,13 +247,15 @@ func (s *scheduled) put(d durable.FS, u schedule.Unit) error {
 	switch {
 	case state == "installed":
 		a.say("%s is as it should be", full)
-		return nil
+		if a.DryRun {
+			return nil
+		}
+		return settle(d, tempOf(u.Name))
 	case a.DryRun:
 		a.say("[dry-run] write %s", full)
 		return nil
 	}
-	tmp := ".mem-" + u.Name + ".tmp"
-	if err := durable.Replace(d, u.Name, tmp, []byte(u.Text), 0o644, ""); err != nil {
+	if err := durable.Replace(d, u.Name, tempOf(u.Name), []byte(u.Text), 0o644, ""); err != nil {
 		return err
 	}
 	a.say("wrote %s", full)
@@ -385,6 +387,17 @@ func (c *scheduleRemoveCmd) Run(a *app) error {
 		}
 		removed = append(removed, full)
 		a.say("removed %s", full)
+	}
+	if !a.DryRun {
+		var temps []string
+		for _, j := range s.jobs {
+			for _, u := range schedule.Units(s.backend, j, s.target) {
+				temps = append(temps, tempOf(u.Name))
+			}
+		}
+		if err := settle(d, temps...); err != nil {
+			return err
+		}
 	}
 	outcome := "removed"
 	if len(there) == 0 {

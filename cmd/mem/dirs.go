@@ -68,6 +68,48 @@ func (a *app) syncDir(dir string) error {
 	return err
 }
 
+// settleFile makes a file outside the workspace durable that needs no change:
+// it may be as it should be since a run that was killed, which then left its
+// temp, too.
+func (a *app) settleFile(name string) error {
+	d, err := a.openDisk(filepath.Dir(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return settle(d, tempOf(filepath.Base(name)))
+}
+
+func settle(d durable.FS, temps ...string) error {
+	for _, tmp := range temps {
+		if err := d.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return d.SyncDir(".")
+}
+
+// tempOf is the name under which a file outside the workspace is written.
+func tempOf(base string) string { return "." + base + ".mem.tmp" }
+
+// writeWhole replaces a small file outside any workspace, whole or not at all.
+func (a *app) writeWhole(file string, text []byte) error {
+	d, err := a.openDisk(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	base := filepath.Base(file)
+	like := ""
+	if _, err := d.Lstat(base); err == nil {
+		like = base
+	}
+	return durable.Replace(d, base, tempOf(base), text, 0o644, like)
+}
+
 // fresh reports whether a directory can be read and has next to nothing in it.
 func fresh(dir string) bool {
 	f, err := os.Open(dir)
