@@ -27,7 +27,7 @@ race:
 # them, which takes hours and gigabytes); and kills at every operation beside
 # every writer that ignores the lock. Ends with the counts.
 CRASH_DEPTH ?= 3
-CRASH_WIDTH ?= 20
+CRASH_WIDTH ?= 10
 crash:
 	@$(GO) test ./cmd/mem -run 'TestCrashes|TestWriters|TestPlanted|TestEveryFsync' -count=1 -timeout 8h -v -args \
 		-crash.depth $(CRASH_DEPTH) -crash.width $(CRASH_WIDTH) -crash.report "$(CURDIR)/crash-report.txt"; \

@@ -219,9 +219,17 @@ func (w *Workspace) sweep(rec *Recovered) error {
 			continue
 		}
 		b := append([]byte{}, text...)
-		if in, err := w.second(name, b, info); err != nil {
+		in, err := w.second(name, b, info)
+		if err == nil && in == "" {
+			var there bool
+			if there, err = w.trashed(name); there {
+				in = "what is in the trash"
+			}
+		}
+		if err != nil {
 			return err
-		} else if in != "" {
+		}
+		if in != "" {
 			// In the trash it would change under a name that says what it holds.
 			if err := errors.Join(w.Disk.Remove(name), w.Disk.SyncDir(path.Dir(name))); err != nil {
 				return err
