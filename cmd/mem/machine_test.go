@@ -32,7 +32,7 @@ func TestMachine(t *testing.T) {
 		checks = 50
 	}
 	if *machineBug != "" {
-		checks = 300
+		checks = 1500
 	}
 	defer setRapid("rapid.checks", checks)()
 	defer setRapid("rapid.steps", steps)()
@@ -88,7 +88,7 @@ func TestMachineHasTeeth(t *testing.T) {
 	}
 	for bug := range machineBugs {
 		t.Run(bug, func(t *testing.T) {
-			out, err := exec.Command(exe, "-test.run", "^TestMachine$", "-rapid.nofailfile", "-rapid.shrinktime", "0s", "-rapid.seed", "1", "-machine.bug", bug).CombinedOutput()
+			out, err := exec.Command(exe, "-test.run", "^TestMachine$", "-rapid.nofailfile", "-rapid.shrinktime", "0s", "-rapid.seed", "4", "-machine.bug", bug).CombinedOutput()
 			_, said, _ := strings.Cut(string(out), "[rapid] failed ")
 			said, _, _ = strings.Cut(said, "\n")
 			if err == nil || said == "" {
