@@ -499,6 +499,7 @@ func beside(s Scenario, w Writer, open, write, killAt int) []string {
 		return f(s.fs(d, hook))
 	}
 	err := run(s.Run)
+	ops += 1 << 20 // it may have ended before the kill; recovery is not killed here
 	for range 3 {
 		step()
 		if err := run(s.Mend); err != nil {

@@ -311,7 +311,9 @@ func TestCrashesEverywhere(t *testing.T) {
 				}
 				t.Run(s.name, func(t *testing.T) {
 					c := s.on(t, rules, v.mod)
-					c.KillsOnly = s.many() && (*crashDepth < 0 || *crashWidth > 0)
+					if s.many() && (*crashDepth < 0 || *crashWidth > 0) {
+						c.KillsOnly, c.Again = true, nil
+					}
 					begin := time.Now()
 					r := crash.Explore(c, o)
 					states, unique = states+r.States, unique+r.Unique
