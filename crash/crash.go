@@ -332,6 +332,7 @@ func crashes(s Scenario, start func() *faultfs.Disk, f func(durable.FS) error, f
 		if d.Settled() {
 			return
 		}
+		left.depth = max(0, left.depth-1) // what is durable is one of the states above, and goes as deep as they do
 		put(d.Clone(), left.acked, path)
 		if s.Again == nil || !ack {
 			return

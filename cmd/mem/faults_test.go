@@ -27,6 +27,7 @@ import (
 // a command never reports success with something missing, and leaves nothing
 // that a run on a mended disk does not bring in order.
 func TestErrorsAtEveryCall(t *testing.T) {
+	t.Parallel() // on one processor, mostly
 	if raceEnabled {
 		t.Skip("ten times as slow under the race detector, and nothing in it is concurrent")
 	}

@@ -16,6 +16,7 @@ import (
 // TestHandsBetweenCrashAndRecovery: a workspace is copied, or mounted anew,
 // and staged files are tidied away, between a crash and the recovery.
 func TestHandsBetweenCrashAndRecovery(t *testing.T) {
+	t.Parallel() // on one processor, mostly
 	rules := testRules(t, "canonical")
 	// A whole file's content is not in its plan: without its staged file only
 	// commands that carry their text in the plan can go on.
@@ -72,6 +73,7 @@ func (b byLink) Move(from, to string) error {
 }
 
 func TestMovesByLinkAndUnlink(t *testing.T) {
+	t.Parallel() // on one processor, mostly
 	rules := testRules(t, "canonical")
 	for _, s := range scenarios() {
 		if strings.HasPrefix(s.name, "note twice") || s.program() && s.many() {

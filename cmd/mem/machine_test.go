@@ -27,6 +27,7 @@ import (
 // jumps and goes back, time zones that change, kills, power cuts and failing
 // calls. Whatever the order, each fact stands once.
 func TestMachine(t *testing.T) {
+	t.Parallel() // on one processor, mostly
 	checks, steps := 1000, 50
 	if raceEnabled || testing.Short() {
 		checks = 50

@@ -34,7 +34,7 @@ func usual(s scenario, i int) (o crash.Options, ok bool) {
 	}
 	switch {
 	case raceEnabled || testing.Short() || s.program():
-	case strings.HasPrefix(s.name, "ingest") || s.name == "record": // their parts, nested, are "take one" and "accept"
+	case strings.HasPrefix(s.name, "ingest") || slices.Contains([]string{"record", "promote sessions", "tidy"}, s.name): // minutes; make crash nests them
 	case i == 0 && slices.Contains(deep, s.name):
 		o.Depth = 2
 	case i == 0 && !strings.HasPrefix(s.name, "rotate the") && !strings.HasPrefix(s.name, "rotate text") || s.name == "undo a write":
