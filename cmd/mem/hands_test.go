@@ -43,7 +43,7 @@ func TestHandsBetweenCrashAndRecovery(t *testing.T) {
 	states := 0
 	for _, h := range hands {
 		for _, s := range scenarios() {
-			if !h.of(s) || s.program() && s.many() {
+			if !h.of(s) || s.program() {
 				continue
 			}
 			c := s.on(t, rules, nil)
@@ -76,8 +76,8 @@ func TestMovesByLinkAndUnlink(t *testing.T) {
 	t.Parallel() // on one processor, mostly
 	rules := testRules(t, "canonical")
 	for _, s := range scenarios() {
-		if strings.HasPrefix(s.name, "note twice") || s.program() && s.many() {
-			continue // two commands: covered by the one; many files that are alike
+		if strings.HasPrefix(s.name, "note twice") || s.program() {
+			continue // two commands: covered by the one; a command line: by its parts
 		}
 		c := s.on(t, rules, func(d *faultfs.Disk) { d.NoExchange = true })
 		run, mend := c.Run, c.Mend

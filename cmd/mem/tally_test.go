@@ -24,21 +24,19 @@ var (
 var deep = []string{"rotate", "recover rotating that is in its note", "note", "note without a buffer", "write a new file", "write over a file", "close", "undo a note", "undo a rotation", "undo a write", "first use"}
 
 // usual is how far a scenario is explored in the normal test run, on the i-th
-// kind of disk; ok is false where it is not.
+// kind of disk; ok is false where it is not. Of each level some states at
+// random are crashed again, others in each run; make crash takes more.
 func usual(s scenario, i int) (o crash.Options, ok bool) {
-	if i > 0 && s.many() {
-		return o, false // a batch looks alike on every disk
-	}
-	if i > 1 && s.program() {
+	if (i > 0 || raceEnabled) && (s.many() || s.program()) {
 		return o, false // the same plans, carried out by the same code, are explored there as parts
 	}
 	switch {
 	case raceEnabled || testing.Short() || s.program():
-	case strings.HasPrefix(s.name, "ingest") || slices.Contains([]string{"record", "promote sessions", "tidy"}, s.name): // minutes; make crash nests them
+	case strings.HasPrefix(s.name, "ingest") || s.name == "record" || s.name == "promote sessions": // many operations
 	case i == 0 && slices.Contains(deep, s.name):
-		o.Depth = 2
+		o = crash.Options{Depth: 2, Width: 30}
 	case i == 0 && !strings.HasPrefix(s.name, "rotate the") && !strings.HasPrefix(s.name, "rotate text") || s.name == "undo a write":
-		o.Depth = 1
+		o = crash.Options{Depth: 1, Width: 10}
 	}
 	return o, true
 }
