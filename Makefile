@@ -80,7 +80,7 @@ fuzz:
 # and the efficacy. FILE=... takes only files that match.
 FILE ?=
 mutate:
-	./bench/mutate.sh $(FILE)
+	./bench/mutate.sh '$(FILE)'
 
 bench: build
 	$(GO) run ./bench -mem ./mem

@@ -2,7 +2,8 @@
 //
 // [Explore] runs a command on a disk in memory and stops it before each of its
 // operations in turn, lets each of them fail, or fail although it was done,
-// fills the disk, and cuts the power with everything the disk model allows. On
+// fills the disk, and cuts the power with everything the disk model allows: at
+// once, and after a second run that built on what a killed one had left. On
 // every state that is left it runs the recovery, crashes that in the same
 // ways, to a given depth, and asks an oracle about the result.
 // [Interleave] runs the command beside a writer that ignores every lock.

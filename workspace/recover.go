@@ -230,7 +230,8 @@ func (w *Workspace) sweep(rec *Recovered) error {
 			return err
 		}
 		if in != "" {
-			// In the trash it would change under a name that says what it holds.
+			// In the trash it would change under a name that says what it holds, or
+			// a late write would be found there twice.
 			if err := errors.Join(w.Disk.Remove(name), w.Disk.SyncDir(path.Dir(name))); err != nil {
 				return err
 			}

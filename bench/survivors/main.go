@@ -2,7 +2,7 @@
 // runs more tests on each: those given as a -run expression, of cmd/mem. It
 // prints what lives still.
 //
-//	go run ./bench/survivors [-run EXPR] [-timeout 120s] mutants.json ...
+//	go run ./bench/survivors [-run EXPR] [-timeout 5m] mutants.json ...
 //
 // Files are changed in place, one at a time, and put back.
 package main
@@ -64,8 +64,8 @@ func mutate(text []byte, kind string, line, column int) ([]byte, string, bool) {
 }
 
 func main() {
-	run := flag.String("run", "^Test(Scripts|Killed|Moves|Machine$)", "tests of cmd/mem")
-	limit := flag.Duration("timeout", 2*time.Minute, "what takes longer counts as noticed")
+	run := flag.String("run", "^Test(Scripts|Killed|Moves|Hands|Writers|Machine$)", "tests of cmd/mem")
+	limit := flag.Duration("timeout", 5*time.Minute, "what takes longer counts as noticed")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -93,6 +93,9 @@ func main() {
 				noticed := exec.CommandContext(c, "go", "test", "-vet=off", "-failfast", "-short", "-run", *run, "./cmd/mem").Run() != nil
 				cancel()
 				check(os.WriteFile(file, text, 0o644))
+				if ctx.Err() != nil { // interrupted: nothing is known of this one
+					continue
+				}
 				if noticed {
 					killed++
 					continue

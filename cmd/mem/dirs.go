@@ -85,7 +85,11 @@ func (a *app) settleFile(name string) error {
 
 func settle(d durable.FS, temps ...string) error {
 	for _, tmp := range temps {
-		if err := d.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err := d.Remove(tmp)
+		if errors.Is(err, syscall.EROFS) {
+			return nil // nobody has written there
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

@@ -187,3 +187,17 @@ func TestUndoOfWhatCannotBeRead(t *testing.T) {
 		t.Error("it is not back")
 	}
 }
+
+// TestNothingToChangeOnAReadOnlyDisk: settings that are as they should be need
+// no disk that can be written to.
+func TestNothingToChangeOnAReadOnlyDisk(t *testing.T) {
+	d := lived(t, nil)
+	p := program{disk: d, at: at0, zone: "UTC"}
+	if e := p.run("hook", "install", "claude"); e.err() != nil {
+		t.Fatal(e.err())
+	}
+	p.disk = failing(d, "remove", ".mem.tmp", 0, syscall.EROFS)
+	if e := p.run("hook", "install", "claude"); e.code != exitOK || !strings.Contains(e.out, "nothing to change") {
+		t.Errorf("%d: %s%s", e.code, e.out, e.errout)
+	}
+}
