@@ -147,8 +147,6 @@ func (a *archiver) entries(p *plan.Plan, out *[]Decision, rules tiers.Rules, nam
 	return nil
 }
 
-var anyDay = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|[^0-9])(\d{4}-\d\d-\d\d)(?:$|[^0-9])`) })
-
 // unfit says why nothing can be added to an archive file, or "".
 func (a *archiver) unfit(name string) string {
 	why, seen := a.unfits[name]
@@ -214,12 +212,19 @@ func (a *archiver) legacy(p *plan.Plan, rules tiers.Rules, name string, b []byte
 	return d
 }
 
+// anyDay finds what may be a day. What stands around it is looked at apart: a
+// pattern that took the space between two days would miss the second.
+var anyDay = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}`) })
+
 // newest is the newest valid day in a text that is not in the future.
 func newest(text, today string) string {
+	digit := func(i int) bool { return i >= 0 && i < len(text) && text[i] >= '0' && text[i] <= '9' }
 	best := ""
-	for _, m := range anyDay().FindAllStringSubmatch(text, -1) {
-		s := m[1]
-		if _, err := time.Parse(time.DateOnly, s); err == nil && s > best && s <= today {
+	for _, at := range anyDay().FindAllStringIndex(text, -1) {
+		if digit(at[0]-1) || digit(at[1]) {
+			continue
+		}
+		if s := text[at[0]:at[1]]; tiers.ValidDay(s) && s > best && s <= today {
 			best = s
 		}
 	}
