@@ -3,11 +3,13 @@ package buffer
 import (
 	"errors"
 	"io/fs"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
+	"github.com/tieredmem/mem/entry"
 	"github.com/tieredmem/mem/plan"
 	"github.com/tieredmem/mem/tiers"
 )
@@ -42,21 +44,29 @@ func TestSession(t *testing.T) {
 		lock          bool
 		active, stale bool
 		warns         bool
+		lockAge       time.Duration // 0: unknown
 	}{
-		{"just now", header("2026-11-30T11:59:00Z"), false, true, false, false},
-		{"a minute under two hours", header("2026-11-30T10:01:00Z"), false, true, false, false},
-		{"two hours", header("2026-11-30T10:00:00Z"), false, false, false, false},
-		{"locked and recent", header("2026-11-30T11:00:00Z"), true, true, false, false},
-		{"locked, two hours", header("2026-11-30T10:00:00Z"), true, false, true, true},
-		{"locked, time unknown", "- x\n", true, true, false, false},
-		{"time unknown", "- x\n", false, false, false, false},
-		{"a little in the future", header("2026-11-30T12:04:00Z"), false, true, false, false},
-		{"in the future", header("2026-11-30T12:06:00Z"), false, true, false, true},
-		{"other offset", header("2026-11-30T19:59:00+08:00"), false, true, false, false},
+		{"just now", header("2026-11-30T11:59:00Z"), false, true, false, false, 0},
+		{"a minute under two hours", header("2026-11-30T10:01:00Z"), false, true, false, false, 0},
+		{"two hours", header("2026-11-30T10:00:00Z"), false, false, false, false, 0},
+		{"locked and recent", header("2026-11-30T11:00:00Z"), true, true, false, false, 0},
+		{"locked, two hours", header("2026-11-30T10:00:00Z"), true, false, true, true, 0},
+		{"locked, time unknown", "- x\n", true, true, false, false, 0},
+		{"time unknown", "- x\n", false, false, false, false, 0},
+		{"a little in the future", header("2026-11-30T12:04:00Z"), false, true, false, false, 0},
+		{"in the future", header("2026-11-30T12:06:00Z"), false, true, false, true, 0},
+		{"other offset", header("2026-11-30T19:59:00+08:00"), false, true, false, false, 0},
+		{"five minutes in the future", header("2026-11-30T12:05:00Z"), false, true, false, false, 0},
+		{"locked a minute under two hours ago, time unknown", "- x\n", true, true, false, false, 2*time.Hour - time.Minute},
+		{"locked two hours ago, time unknown", "- x\n", true, false, true, true, 2 * time.Hour},
+		{"locked three hours ago and recent", header("2026-11-30T11:00:00Z"), true, true, false, false, 3 * time.Hour},
 	} {
 		m := fstest.MapFS{file: text(c.buffer)}
 		if c.lock {
 			m[file+".lock"] = text("")
+			if c.lockAge != 0 {
+				m[file+".lock"].ModTime = now.Add(-c.lockAge)
+			}
 		}
 		s, err := Inspect(m, rules(t, "canonical"))
 		if err != nil {
@@ -140,5 +150,60 @@ func TestNextKeepsTheDay(t *testing.T) {
 	}
 	if _, err = Next(fstest.MapFS{}, rules(t, "canonical"), seal, []byte("\xff\xfea\x00b\x00")); err == nil {
 		t.Error("UTF-16 is taken")
+	}
+}
+
+// What is no regular file is named by its kind.
+func TestKinds(t *testing.T) {
+	for mode, want := range map[fs.FileMode]string{fs.ModeSymlink: "a symlink", fs.ModeDir: "a directory", fs.ModeNamedPipe: "a FIFO", fs.ModeSocket: "a socket", fs.ModeDevice | fs.ModeCharDevice: "a device"} {
+		if got := kind(mode); got != want {
+			t.Errorf("%v is %s, want %s", mode, got, want)
+		}
+	}
+}
+
+// A closure block that says the same already is no change; a note that stands
+// without one, and a missing one, are.
+func TestCloseTwice(t *testing.T) {
+	r := rules(t, "canonical")
+	c := entry.ClosureArg{Decisions: "quartz"}
+	p, err := Close(fstest.MapFS{}, r, now, c)
+	if err != nil || len(p.Steps) != 1 {
+		t.Fatal(p, err)
+	}
+	s := p.Steps[0]
+	closed, _, err := entry.Place(entry.Change{Place: s.Place, Text: s.Text, Seed: s.Seed}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, m := range map[string]struct {
+		m     fstest.MapFS
+		steps int
+	}{
+		"closed the same way": {fstest.MapFS{s.Path: text(string(closed))}, 0},
+		"closed another way":  {fstest.MapFS{s.Path: text(strings.Replace(string(closed), "quartz", "basalt", 1))}, 1},
+		"open":                {fstest.MapFS{s.Path: text("# 2026-11-30\n")}, 1},
+		"empty":               {fstest.MapFS{s.Path: text("")}, 1},
+	} {
+		if p, err := Close(m.m, r, now, c); err != nil || len(p.Steps) != m.steps {
+			t.Errorf("%s: %+v, %v", what, p.Steps, err)
+		}
+	}
+}
+
+// A note may grow to the limit, and not by a byte more.
+func TestFitNote(t *testing.T) {
+	note := "memory/episodic/2026-11-30.md"
+	m := fstest.MapFS{note: text("12345")}
+	if _, _, err := fitNote(m, note, entry.MaxNote-5); err != nil {
+		t.Error(err)
+	}
+	var u *UnfitError
+	if _, _, err := fitNote(m, note, entry.MaxNote-4); !errors.As(err, &u) || !strings.Contains(u.Error(), strconv.Itoa(entry.MaxNote+1)) {
+		t.Error(err)
+	}
+	m[note].Mode = 0o444
+	if _, _, err := fitNote(m, note, 0); !errors.As(err, &u) || !strings.Contains(u.Error(), "read-only") {
+		t.Error(err)
 	}
 }

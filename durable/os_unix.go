@@ -26,7 +26,7 @@ func Open(root string) (*OS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &OS{root: r, dirs: map[string]*os.File{}, caps: map[string]Caps{}}, nil
+	return &OS{root: r, dirs: map[string]*os.File{}, caps: map[string]Caps{}, noReplace: renameNoReplace, link: link}, nil
 }
 
 // maxDirs bounds how many directories are held open; a process may have 256
@@ -39,6 +39,10 @@ type OS struct {
 	root *os.Root
 	dirs map[string]*os.File
 	caps map[string]Caps
+
+	// noReplace and link are what a move tries first, one after the other; a
+	// file system may have neither.
+	noReplace, link func(f int, a string, t int, b string) error
 }
 
 // Close releases the directories that are held open.
@@ -180,7 +184,7 @@ func (d *OS) ReadDir(name string) ([]fs.DirEntry, error) {
 	if err != nil {
 		return nil, wrap("readdir", name, err)
 	}
-	f := os.NewFile(uintptr(h), name)
+	f := os.NewFile(uintptr(h), filepath.Join(d.root.Name(), filepath.FromSlash(name))) // entries look themselves up below that name
 	defer f.Close()
 	out, err := f.ReadDir(-1)
 	slices.SortFunc(out, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
@@ -241,11 +245,11 @@ func (d *OS) Rename(from, to string) error {
 // over an empty placeholder of our own, verified to be still that.
 func (d *OS) Move(from, to string) error {
 	return d.two("move", from, to, func(f int, a string, t int, b string) error {
-		err := renameNoReplace(f, a, t, b)
+		err := d.noReplace(f, a, t, b)
 		if !unsupported(err) {
 			return err
 		}
-		err = unix.Linkat(f, a, t, b, 0)
+		err = d.link(f, a, t, b)
 		if err == nil {
 			if err := d.SyncDir(path.Dir(to)); err != nil {
 				return err
@@ -288,8 +292,10 @@ func (d *OS) Exchange(a, b string) error { return d.two("exchange", a, b, rename
 
 // Link implements FS.
 func (d *OS) Link(from, to string) error {
-	return d.two("link", from, to, func(f int, a string, t int, b string) error { return unix.Linkat(f, a, t, b, 0) })
+	return d.two("link", from, to, link)
 }
+
+func link(f int, a string, t int, b string) error { return unix.Linkat(f, a, t, b, 0) }
 
 func (d *OS) two(op, from, to string, f func(int, string, int, string) error) error {
 	ffd, fbase, err := d.at(op, from)
