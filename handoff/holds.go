@@ -2,7 +2,6 @@ package handoff
 
 import (
 	"bytes"
-	"strings"
 )
 
 // Holds reports whether a document holds a block: whole lines, set off by
@@ -29,18 +28,11 @@ func Holds(doc, block []byte) bool {
 // inert reports whether a place, by what stands before it, is inside a code
 // fence or a comment: what stands there is not said.
 func inert(before []byte) bool {
-	fence := ""
+	var inside fence
 	for l := range bytes.Lines(before) {
-		line := string(bytes.TrimRight(l, "\r\n"))
-		mark := fenceMark(line)
-		switch {
-		case fence == "":
-			fence = mark
-		case mark != "" && mark[0] == fence[0] && len(mark) >= len(fence) && strings.TrimSpace(line) == mark:
-			fence = ""
-		}
+		inside.next(string(bytes.TrimRight(l, "\r\n")))
 	}
-	return fence != "" || bytes.LastIndex(before, []byte("<!--")) > bytes.LastIndex(before, []byte("-->"))
+	return inside != "" || bytes.LastIndex(before, []byte("<!--")) > bytes.LastIndex(before, []byte("-->"))
 }
 
 func lastLine(b []byte) []byte { return b[bytes.LastIndexByte(b, '\n')+1:] }

@@ -446,23 +446,17 @@ func (b *Batch) allowed(name string) bool {
 
 // levelTwo finds a heading of level 2, or a bare one, outside code fences.
 func levelTwo(s string) int {
-	fence := ""
+	var inside fence
 	n := 0
 	// A carriage return alone ends a line for those who show the text.
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 	for line := range strings.Lines(s) {
 		n++
 		line = strings.TrimRight(line, "\n")
-		mark := fenceMark(line)
-		switch {
-		case fence != "":
-			if mark != "" && mark[0] == fence[0] && len(mark) >= len(fence) && strings.TrimSpace(line) == mark {
-				fence = ""
-			}
-		case mark != "":
-			fence = mark
-		case strings.HasPrefix(line, "    "): // code
-		case strings.TrimLeft(line, " ") == "##" || strings.HasPrefix(strings.TrimLeft(line, " "), "## ") || line == "##" || strings.HasPrefix(line, "## ") || strings.HasPrefix(line, "##\t"):
+		if inside.next(line) || strings.HasPrefix(line, "    ") { // code
+			continue
+		}
+		if rest, ok := strings.CutPrefix(strings.TrimLeft(line, " "), "##"); ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t') {
 			return n
 		}
 	}

@@ -105,7 +105,7 @@ func Parse(b []byte) Handoff {
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	open := -1 // of Sections
 	var start int
-	var fence string
+	var inside fence
 	fenceLine := 0
 	end := func(at int) {
 		if open >= 0 {
@@ -120,29 +120,25 @@ func Parse(b []byte) Handoff {
 			next = at + i + 1
 		}
 		line := string(bytes.TrimRight(b[at:next], "\r\n"))
-		switch mark := fenceMark(line); {
-		case fence != "":
-			if mark != "" && mark[0] == fence[0] && len(mark) >= len(fence) && strings.TrimSpace(line) == mark {
-				fence = ""
+		was := inside
+		if fenced := inside.next(line); fenced {
+			if was == "" {
+				fenceLine = n
 			}
-		case mark != "":
-			fence, fenceLine = mark, n
-		default:
-			if name, ok := heading(line); ok {
-				end(at)
-				s := Section{Name: name, Line: n}
-				if _, twice := h.Section(name); twice {
-					h.Duplicates = append(h.Duplicates, s)
-				} else {
-					h.Sections = append(h.Sections, s)
-					open, start = len(h.Sections)-1, next
-				}
+		} else if name, ok := heading(line); ok {
+			end(at)
+			s := Section{Name: name, Line: n}
+			if _, twice := h.Section(name); twice {
+				h.Duplicates = append(h.Duplicates, s)
+			} else {
+				h.Sections = append(h.Sections, s)
+				open, start = len(h.Sections)-1, next
 			}
 		}
 		at = next
 	}
 	end(len(b))
-	if fence != "" {
+	if inside != "" {
 		h.Unclosed = fenceLine
 	}
 	return h
@@ -162,6 +158,30 @@ func heading(line string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// fence is what an open code fence began with; "" where none is open.
+type fence string
+
+// next follows one line, and reports whether it belongs to a fenced block: it
+// opens or closes one, or stands inside.
+func (f *fence) next(line string) bool {
+	mark := fenceMark(line)
+	switch {
+	case *f == "":
+		*f = fence(mark)
+		return mark != ""
+	case closes(string(*f), line):
+		*f = ""
+	}
+	return true
+}
+
+// closes reports whether a line closes the fence that began with open: as many
+// of the same marks, and nothing else.
+func closes(open, line string) bool {
+	mark := fenceMark(line)
+	return strings.HasPrefix(mark, open) && strings.TrimSpace(line) == mark
 }
 
 // fenceMark returns the marks of a line that opens or closes a code fence.
@@ -206,8 +226,7 @@ func peel(s string) string {
 	}
 	body := strings.TrimRight(rest, " \t\r\n")
 	i := strings.LastIndex(body, "\n")
-	last := body[i+1:]
-	if m := fenceMark(last); m == "" || m[0] != mark[0] || len(m) < len(mark) || strings.TrimSpace(last) != m {
+	if !closes(mark, body[i+1:]) {
 		return s
 	}
 	return trimBlank(body[:max(i, 0)])
