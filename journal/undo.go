@@ -134,6 +134,8 @@ func TakeOut(b, text []byte) ([]byte, error) {
 	return slices.Concat(b[:at[0]], b[at[0]+len(text):]), nil
 }
 
+const bom = "\xef\xbb\xbf"
+
 // placeAtEnd is the name of the place that blocks are added at (package entry).
 const placeAtEnd = "end"
 
@@ -163,7 +165,7 @@ func TakeOutBlock(b, text []byte) ([]byte, error) {
 
 // endsBlank reports whether a text ends with a blank line, or is empty.
 func endsBlank(b []byte) bool {
-	if len(b) == 0 || string(b) == "\xef\xbb\xbf" {
+	if len(b) == 0 || string(b) == bom {
 		return true
 	}
 	if b[len(b)-1] != '\n' {
@@ -190,7 +192,7 @@ func fenced(before []byte) bool {
 			n++
 		}
 		switch {
-		case n < 3 || len(l)-len(t) > 3:
+		case n < 3 || len(l)-len(t) > 3 || t[0] == '`' && bytes.IndexByte(t[n:], '`') >= 0:
 		case fence == nil:
 			fence = t[:n]
 		case t[0] == fence[0] && n >= len(fence) && len(bytes.TrimSpace(t[n:])) == 0:
@@ -213,7 +215,7 @@ func whole(b, text []byte) (at []int) {
 		}
 		i += from
 		end := i + len(text)
-		begins := i == 0 || b[i-1] == '\n' || endsLine(text)
+		begins := i == 0 || b[i-1] == '\n' || string(b[:i]) == bom || endsLine(text)
 		ends := end == len(b) || text[len(text)-1] == '\n' || b[end] == '\n' || b[end] == '\r'
 		if begins && ends {
 			at = append(at, i)
