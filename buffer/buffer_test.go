@@ -207,3 +207,73 @@ func TestFitNote(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A buffer of as many lines as it may have stays; one more, and it goes. The
+// note must have room for the block.
+func TestRotateLimits(t *testing.T) {
+	r := rules(t, "canonical")
+	long := func(lines int) string { return header("2026-11-30T09:00:00Z") + strings.Repeat("- y\n", lines-6) } // the header has six
+	for lines, rotates := range map[int]bool{r.Limits.BufferLines: false, r.Limits.BufferLines + 1: true} {
+		p, d, err := Rotate(fstest.MapFS{file: text(long(lines))}, r, now, Options{})
+		if err != nil || d.Lines != lines || p.Empty() == rotates {
+			t.Errorf("%d lines: %+v, %v", lines, d, err)
+		}
+	}
+	buffer := long(r.Limits.BufferLines + 1)
+	note := "memory/episodic/2026-11-30.md"
+	for over, fits := range []bool{true, false} {
+		size := entry.MaxNote - len(buffer) - blockOverhead + over
+		m := fstest.MapFS{file: text(buffer), note: text(strings.Repeat("0123456789abcde\n", size/16+1)[:size])}
+		_, _, err := Rotate(m, r, now, Options{})
+		var u *UnfitError
+		if (err == nil) != fits || (err != nil && !errors.As(err, &u)) {
+			t.Errorf("a note of %d bytes: %v", size, err)
+		}
+		// the second half asks the same of what was sealed
+		seal := plan.Plan{Facts: plan.Facts{"note": note, "day": "2026-11-30"}, Steps: []plan.Step{{Kind: plan.Seal, Path: file, To: file + ".rotating"}}}
+		if _, err := Next(m, r, seal, []byte(buffer)); (err == nil) != fits {
+			t.Errorf("the second half, a note of %d bytes: %v", size, err)
+		}
+	}
+}
+
+// What recovery says it did with a text that was set aside.
+func TestRecoverSays(t *testing.T) {
+	r := rules(t, "canonical")
+	note := "memory/episodic/2026-11-29.md"
+	pending := header("2026-11-29T11:00:00Z")
+	block := string(entry.Block([]byte(pending), plan.Hash([]byte(pending)), time.UTC, "\n"))
+	for what, c := range map[string]struct {
+		m      fstest.MapFS
+		action string
+		steps  int
+	}{
+		"text in no note":  {fstest.MapFS{file + ".pending": text(pending), note: text("# 2026-11-29\n")}, "brought its text to memory/episodic/2026-11-30.md", 2},
+		"text in a note":   {fstest.MapFS{file + ".pending": text(pending), note: text("# 2026-11-29\n" + block)}, "its text was in a note already", 1},
+		"a part in a note": {fstest.MapFS{file + ".pending": text(pending + "- late\n"), note: text("# 2026-11-29\n" + block)}, "brought its text to memory/episodic/2026-11-30.md", 2},
+		"a template":       {fstest.MapFS{file + ".pending": text("# Working Buffer\n")}, "held only a template", 1},
+		"nothing":          {fstest.MapFS{file + ".pending": text("")}, "held only a template", 1},
+		"a buffer is gone": {fstest.MapFS{"memory/x.md": text("x")}, "created a fresh working buffer", 1},
+		"a stale sentinel": {fstest.MapFS{file: text("- x\n"), file + ".lock": text("")}, "removed a stale sentinel", 1},
+		"nothing to do":    {fstest.MapFS{file: text("- x\n")}, "", 0},
+		"no memory at all": {fstest.MapFS{}, "", 0},
+		"all but the dir":  {fstest.MapFS{"README.md": text("x")}, "", 0},
+	} {
+		p, l, err := Recover(c.m, r, now, func(string) bool { return false })
+		if err != nil || l.Action != c.action || len(p.Steps) != c.steps {
+			t.Errorf("%s: %q, %d steps, %v", what, l.Action, len(p.Steps), err)
+		}
+	}
+	// What is no file is named, and by its kind; the rest goes on without it.
+	for _, name := range []string{file + ".lock", file + ".rotating"} {
+		m := fstest.MapFS{file: text("- x\n"), name + "/x": text("")}
+		var u *UnfitError
+		_, l, err := Recover(m, r, now, func(string) bool { return false })
+		if !errors.As(err, &u) || !strings.Contains(err.Error(), "is a directory, not a regular file") || l.Path != name {
+			t.Errorf("%s: %+v, %v", name, l, err)
+		}
+		if p, _, err := Recover(m, r, now, func(n string) bool { return n == name }); err != nil || len(p.Steps) != 0 {
+			t.Errorf("%s skipped: %+v, %v", name, p, err)
+		}
+	}
+}
