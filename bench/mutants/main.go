@@ -2,8 +2,8 @@
 // that reach it, from the quickest, until one notices. All of them are built
 // into the test binaries at once, from an overlay, and turned on one at a time:
 // building each by itself takes longer than its tests, and hides what tests that
-// start processes reach. It prints what lives and is not argued away in
-// argued.txt, and the efficacy.
+// start processes reach. It prints what lives, and the efficacy. What is argued
+// away in argued.txt is not run, but with -argued.
 //
 //	go run ./bench/mutants [-file REGEXP] [-results FILE] [-longest 10s] mutants.json
 //
@@ -218,6 +218,7 @@ func main() {
 	workers := flag.Int("workers", 2, "mutants at a time")
 	results := flag.String("results", "", "append outcomes to this file, and skip what it has as noticed")
 	reached := flag.String("units", "", "keep what tests reach in this file, and take it from there")
+	again := flag.Bool("argued", false, "run what is argued away too")
 	longest := flag.Duration("longest", time.Hour, "no tests that take longer")
 	flag.Parse()
 	only, err := regexp.Compile(*file)
@@ -284,6 +285,9 @@ func main() {
 	for _, m := range all {
 		if !only.MatchString(m.File) {
 			continue
+		}
+		if m.State == "" && t.excused[m.name()] && !*again {
+			m.State = lives
 		}
 		if was := known[m.name()]; m.State == "" && was != "" && was != lives && was != unreached {
 			m.State = was
