@@ -35,6 +35,16 @@ func TestViewIsAFileSystem(t *testing.T) {
 		if err := fstest.TestFS(durable.View(d, 0), "d/a", "d/b", "d/e/c", "f"); err != nil {
 			t.Errorf("%T: %v", d, err)
 		}
+		dir, err := durable.View(d, 0).Open("d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, err := dir.(fs.ReadDirFile).ReadDir(0); err != nil || len(e) != 3 {
+			t.Errorf("%T: a directory whole: %v, %v", d, e, err)
+		}
+		if _, err := dir.(fs.ReadDirFile).ReadDir(1); err != io.EOF {
+			t.Errorf("%T: after its end: %v", d, err)
+		}
 		for _, name := range []string{"../x", "/f", "d/", ""} {
 			if _, err := durable.View(d, 0).Open(name); !errors.Is(err, fs.ErrInvalid) {
 				t.Errorf("%T: open %q: %v", d, name, err)
@@ -200,8 +210,14 @@ func TestOverlayMakesNewFiles(t *testing.T) {
 	if err := d.Mkdir("new", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := d.Caps("new/deeper"), base.Caps("."); got != want {
-		t.Errorf("a directory of the dry run: %+v, its parent: %+v", got, want)
+	if err := apply(base, "mkdir", "disk", ""); err != nil {
+		t.Fatal(err)
+	}
+	mounted := durable.Overlay(mount{base, "disk"}, time.Unix(0, 0))
+	for dir, want := range map[string]bool{"disk": true, "disk/new/deeper": true, ".": false, "new": false, "new/deeper": false} {
+		if got := mounted.Caps(dir).Exchange; got != want {
+			t.Errorf("%s can exchange: %v", dir, got)
+		}
 	}
 	for op, err := range map[string]error{
 		"exchange from": d.Exchange("none", "a"), "exchange to": d.Exchange("a", "none"), "link": d.Link("none", "x"), "rename": d.Rename("none", "x"), "move": d.Move("none", "x"), "remove": d.Remove("none"),
@@ -211,3 +227,11 @@ func TestOverlayMakesNewFiles(t *testing.T) {
 		}
 	}
 }
+
+// mount is a disk of which one directory is another file system.
+type mount struct {
+	durable.FS
+	dir string
+}
+
+func (m mount) Caps(dir string) durable.Caps { return durable.Caps{Exchange: dir == m.dir} }
