@@ -98,18 +98,19 @@ func (d *Draft) read(m fs.FS, b []byte) {
 // Accept plans what a person has decided: the draft's text goes where it
 // wanted to, or merged text in its stead, and the draft to the trash.
 func Accept(m fs.FS, rules tiers.Rules, d Draft, merged []byte) (plan.Plan, error) {
-	target, content, whole, ok := d.Target, d.Text, true, true
+	target, content, whole := d.Target, d.Text, true
 	if d.Lost && merged == nil {
 		return plan.Plan{}, errors.New("its text is no longer in quarantine")
 	}
 	if d.Handoff && !d.Lost {
+		var ok bool
 		target, content, whole, ok = Landing(d.Text)
 		docs := Batch{rules: rules}
 		if ok && !docs.allowed(target) && path.Dir(target) != "memory/cards" {
 			return plan.Plan{}, fmt.Errorf("%q is no document that handoffs may write", target)
 		}
 	}
-	if !ok && merged == nil || target == "" {
+	if target == "" {
 		return plan.Plan{}, errors.New("it names no target to write")
 	}
 	if merged != nil {

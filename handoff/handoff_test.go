@@ -34,6 +34,12 @@ func TestReasons(t *testing.T) {
 			t.Errorf("reason %+v", r)
 		}
 		seen[r.Code] = true
+		if got, ok := Find(r.Code); !ok || got != r {
+			t.Errorf("%s is found as %+v", r.Code, got)
+		}
+	}
+	if _, ok := Find("none such"); ok {
+		t.Error("a reason of no code")
 	}
 }
 
