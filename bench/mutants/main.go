@@ -108,8 +108,12 @@ func (r runner) names(ctx context.Context, pkg string) []string {
 			for _, s := range scripts {
 				names = append(names, name+"/"+strings.TrimSuffix(filepath.Base(s), ".txt"))
 			}
-		case name == "TestCrashesEverywhere": // on every disk every scenario, of which TestTraces has each
+		case slices.Contains([]string{"TestCrashesEverywhere", "TestErrorsAtEveryCall", "TestHandsBetweenCrashAndRecovery", "TestMovesByLinkAndUnlink"}, name): // every scenario, of which TestTraces has each
 			for _, m := range regexp.MustCompile(`(?m)^ +--- PASS: TestTraces/(\S+)`).FindAllStringSubmatch(list("-test.v", "-test.run", "^TestTraces$"), -1) {
+				if name != "TestCrashesEverywhere" {
+					names = append(names, name+"/"+m[1])
+					continue
+				}
 				for _, disk := range []string{"exchange", "renames_by_halves", "no_exchange", "no_exchange,_no_links"} {
 					names = append(names, name+"/"+disk+"/"+m[1])
 				}

@@ -45,66 +45,68 @@ func TestErrorsAtEveryCall(t *testing.T) {
 		default: // the others are of the same kinds; make faults has them all
 			errnos = []error{syscall.ENOSPC, syscall.EIO, syscall.EACCES, syscall.EMFILE, errShort}
 		}
-		c := s.on(t, rules, nil)
-		calls := 0
-		if err := c.Run(durable.Watch(c.Disk(), func(_ durable.Op, done bool) error {
-			if !done {
-				calls++
+		t.Run(s.name, func(t *testing.T) {
+			c := s.on(t, rules, nil)
+			calls := 0
+			if err := c.Run(durable.Watch(c.Disk(), func(_ durable.Op, done bool) error {
+				if !done {
+					calls++
+				}
+				return nil
+			})); err != nil {
+				t.Fatal(err)
 			}
-			return nil
-		})); err != nil {
-			t.Fatal(err)
-		}
-		for n := 1; n <= calls; n++ {
-			for _, errno := range errnos {
-				for _, lasting := range []bool{false, true} {
-					if errors.Is(errno, errShort) && lasting {
-						continue // that is the full disk
-					}
-					runs++
-					d := c.Disk()
-					i, hit := 0, ""
-					err := c.Run(durable.Watch(d, func(op durable.Op, done bool) error {
-						if done {
-							return nil
+			for n := 1; n <= calls; n++ {
+				for _, errno := range errnos {
+					for _, lasting := range []bool{false, true} {
+						if errors.Is(errno, errShort) && lasting {
+							continue // that is the full disk
 						}
-						i++
-						switch {
-						case errors.Is(errno, errShort) && i >= n && hit == "" && op.Kind == "write":
-						case !errors.Is(errno, errShort) && (i == n || lasting && i > n && touches(errno, op)):
-						default:
-							return nil
+						runs++
+						d := c.Disk()
+						i, hit := 0, ""
+						err := c.Run(durable.Watch(d, func(op durable.Op, done bool) error {
+							if done {
+								return nil
+							}
+							i++
+							switch {
+							case errors.Is(errno, errShort) && i >= n && hit == "" && op.Kind == "write":
+							case !errors.Is(errno, errShort) && (i == n || lasting && i > n && touches(errno, op)):
+							default:
+								return nil
+							}
+							hit = op.String()
+							return errno
+						}))
+						at := fmt.Sprintf("%v at call %d (%s), lasting %v", errno, n, hit, lasting)
+						for f, want := range s.want.facts {
+							if s.mend != nil { // the source, until it has landed
+								want = min(want, 1)
+							}
+							if countText(d, f) < want {
+								t.Errorf("%s: right after: %q is lost (err %v)", at, f, err)
+							}
 						}
-						hit = op.String()
-						return errno
-					}))
-					at := fmt.Sprintf("%s: %v at call %d (%s), lasting %v", s.name, errno, n, hit, lasting)
-					for f, want := range s.want.facts {
-						if s.mend != nil { // the source, until it has landed
-							want = min(want, 1)
+						if err == nil {
+							for _, v := range s.want.check(d, true) {
+								t.Errorf("%s: reported success, but %s", at, v)
+							}
 						}
-						if countText(d, f) < want {
-							t.Errorf("%s: right after: %q is lost (err %v)", at, f, err)
+						if err := c.Mend(d); err != nil {
+							t.Errorf("%s: recovery on the mended disk: %v", at, err)
+							continue
 						}
-					}
-					if err == nil {
-						for _, v := range s.want.check(d, true) {
-							t.Errorf("%s: reported success, but %s", at, v)
+						for _, v := range s.want.check(d, err == nil) {
+							t.Errorf("%s: after recovery: %s (err %v)", at, v, err)
 						}
-					}
-					if err := c.Mend(d); err != nil {
-						t.Errorf("%s: recovery on the mended disk: %v", at, err)
-						continue
-					}
-					for _, v := range s.want.check(d, err == nil) {
-						t.Errorf("%s: after recovery: %s (err %v)", at, v, err)
 					}
 				}
+				if t.Failed() {
+					break
+				}
 			}
-			if t.Failed() {
-				break
-			}
-		}
+		})
 	}
 	if !t.Failed() {
 		fmt.Printf("faults: %d failing calls, 0 violations\n", runs)

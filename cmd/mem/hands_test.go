@@ -41,19 +41,21 @@ func TestHandsBetweenCrashAndRecovery(t *testing.T) {
 		}},
 	}
 	states := 0
-	for _, h := range hands {
-		for _, s := range scenarios() {
-			if !h.of(s) || s.program() {
-				continue
+	for _, s := range scenarios() {
+		t.Run(s.name, func(t *testing.T) {
+			for _, h := range hands {
+				if !h.of(s) || s.program() {
+					continue
+				}
+				c := s.on(t, rules, nil)
+				c.Edit, c.KillsOnly = h.do, true
+				r := crash.Explore(c, crash.Options{})
+				states += r.States
+				if r.Total() > 0 {
+					t.Errorf("%s: %v", h.name, r)
+				}
 			}
-			c := s.on(t, rules, nil)
-			c.Edit, c.KillsOnly = h.do, true
-			r := crash.Explore(c, crash.Options{})
-			states += r.States
-			if r.Total() > 0 {
-				t.Errorf("%s, %s: %v", s.name, h.name, r)
-			}
-		}
+		})
 	}
 	fmt.Printf("hands: %d states\n", states)
 }
@@ -79,14 +81,16 @@ func TestMovesByLinkAndUnlink(t *testing.T) {
 		if strings.HasPrefix(s.name, "note twice") || s.program() || s.many() {
 			continue // two commands: covered by the one; a command line: by its parts; a batch: by a handoff
 		}
-		c := s.on(t, rules, func(d *faultfs.Disk) { d.NoExchange = true })
-		run, mend := c.Run, c.Mend
-		c.Run = func(d durable.FS) error { return run(byLink{d}) }
-		c.Mend = func(d durable.FS) error { return mend(byLink{d}) }
-		c.KillsOnly, c.Again = true, nil
-		if r := crash.Explore(c, crash.Options{}); r.Total() > 0 {
-			t.Errorf("%s: %v", s.name, r)
-		}
+		t.Run(s.name, func(t *testing.T) {
+			c := s.on(t, rules, func(d *faultfs.Disk) { d.NoExchange = true })
+			run, mend := c.Run, c.Mend
+			c.Run = func(d durable.FS) error { return run(byLink{d}) }
+			c.Mend = func(d durable.FS) error { return mend(byLink{d}) }
+			c.KillsOnly, c.Again = true, nil
+			if r := crash.Explore(c, crash.Options{}); r.Total() > 0 {
+				t.Errorf("%v", r)
+			}
+		})
 	}
 }
 
