@@ -180,3 +180,19 @@ func TestWatchedMonths(t *testing.T) {
 		t.Error("what is no id is recent")
 	}
 }
+
+// A file has grown where what it was is its beginning, and there is more.
+func TestGrownBy(t *testing.T) {
+	was := plan.StateOf([]byte("ab"))
+	for now, want := range map[string]string{"abc": "c", "ab\n": "\n", "ab": "", "a": "", "": "", "axc": "", "xabc": ""} {
+		if got, ok := grownBy([]byte(now), was); string(got) != want || ok != (want != "") {
+			t.Errorf("%q: %q, %v", now, got, ok)
+		}
+	}
+	if _, ok := grownBy([]byte("a"), plan.StateOf(nil)); ok {
+		t.Error("what was not there has grown")
+	}
+	if got, ok := grownBy([]byte("a"), plan.StateOf([]byte{})); !ok || string(got) != "a" {
+		t.Errorf("what was empty: %q, %v", got, ok)
+	}
+}

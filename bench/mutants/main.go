@@ -286,6 +286,15 @@ func main() {
 			}
 		})
 	}
+	cost := map[int]time.Duration{}
+	for _, m := range all {
+		for _, u := range units {
+			if u.Reach[m.name()] {
+				cost[m.ID] += u.Took
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b mutant) int { return int(cost[a.ID] - cost[b.ID]) })
 	for _, m := range all {
 		if !only.MatchString(m.File) {
 			continue
