@@ -423,6 +423,18 @@ func (w want) beside(d *faultfs.Disk, acked bool) (bad []string) {
 	return bad
 }
 
+// besideSaves is that of a writer that saves whole files: what was saved is no
+// draft, but in place.
+func (w want) besideSaves(d *faultfs.Disk, acked bool) []string {
+	bad := w.beside(d, acked)
+	for _, name := range d.Names() {
+		if text, _ := d.Text(name); strings.HasPrefix(name, "memory/handoff-inbox/") && strings.Contains(text, lateMark) {
+			bad = append(bad, "1 what was saved is in a draft: "+name)
+		}
+	}
+	return bad
+}
+
 // TestWritersThatIgnoreTheLock: whoever writes beside mem keeps its line,
 // whichever way it writes, at whatever moment, with mem killed or not.
 func TestWritersThatIgnoreTheLock(t *testing.T) {
@@ -456,6 +468,9 @@ func TestWritersThatIgnoreTheLock(t *testing.T) {
 		for _, w := range writers {
 			c := s.on(t, rules, nil)
 			c.Check = s.want.beside
+			if strings.HasPrefix(w.Name, "save") { // a whole text that somebody has put in its place stays there
+				c.Check = s.want.besideSaves
+			}
 			r := crash.Interleave(c, w, kills)
 			schedules += r.States
 			tally.add(s.command(), r)
