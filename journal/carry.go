@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -257,7 +258,31 @@ func (j *Journal) settle(p *plan.Plan, i int, info durable.Info) (verdict, error
 	if terr == nil && plan.ID(target.ID) == s.Stage.File {
 		return j.swapBack(p, i, info) // somebody saved in between
 	}
-	return landed, j.draft(p, s, "saved-during-write", old)
+	if err := j.draft(p, s, "saved-during-write", old); err != nil {
+		return look, err
+	}
+	if s.Kind != plan.Append && s.Kind != plan.Edit {
+		return landed, nil
+	}
+	// Somebody has saved over what was in place for a moment, from what may have
+	// been read before.
+	cur, _, err := j.read(s.Path)
+	if err != nil {
+		return look, err
+	}
+	if j.says(*s, cur) {
+		return landed, nil
+	}
+	return j.replan(p, i, nil)
+}
+
+// says reports whether a text holds what a step was to bring into it.
+func (j *Journal) says(s plan.Step, b []byte) bool {
+	if s.Kind == plan.Append {
+		return len(whole(b, s.Text)) > 0 || len(whole(b, s.Added)) > 0
+	}
+	next, _, err := j.Place(s, b)
+	return err == nil && bytes.Equal(next, b)
 }
 
 // grownBy tells whether b is a state's content with something added, and what.
