@@ -294,7 +294,8 @@ func grownBy(b []byte, s plan.State) ([]byte, bool) {
 }
 
 // swapBack undoes an exchange that took out something newer than was planned
-// for. It is written into the plan first, so that a crash in it is understood.
+// for. It is written into the plan first, so that a crash in it is understood,
+// and so is what comes out of that.
 func (j *Journal) swapBack(p *plan.Plan, i int, out durable.Info) (verdict, error) {
 	s := &p.Steps[i]
 	if s.Back != plan.ID(out.ID) {
@@ -303,13 +304,6 @@ func (j *Journal) swapBack(p *plan.Plan, i int, out durable.Info) (verdict, erro
 	}
 	if err := j.Disk.Exchange(s.Stage.Name, s.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return look, err
-	}
-	if info, err := j.Disk.Lstat(s.Stage.Name); err != nil {
-		return look, err
-	} else if plan.ID(info.ID) != s.Stage.File {
-		if err := j.Disk.Exchange(s.Stage.Name, s.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return look, err
-		}
 	}
 	return look, j.Disk.SyncDir(path.Dir(s.Path))
 }

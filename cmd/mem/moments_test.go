@@ -137,6 +137,9 @@ func TestSavedAtTheLastMoment(t *testing.T) {
 	if e := at(t, d, []string{"note", "FACT"}, moment{"exchange", bufPath, 1, save(d, bufPath, "SAVED")}); e.err() != nil {
 		t.Fatal(e.err())
 	}
+	if left := named(d, ".mem-"); len(left) != 0 {
+		t.Errorf("left over: %v", left)
+	}
 	recovered(t, d)
 	if got := texts(d, "FACT") + "; " + texts(d, "SAVED"); got != "working-buffer.md 1; working-buffer.md 1" {
 		t.Error(got)
@@ -179,8 +182,25 @@ func TestSavedAndWrittenTo(t *testing.T) {
 			} else if text, _ := d.Text(drafts[0]); !strings.Contains(text, "reason=edited-while-staged ") {
 				t.Errorf("rewritten: %s", text)
 			}
-		} else if got != want || len(drafts) != 0 {
-			t.Errorf("appended: %s, drafts %v", got, drafts)
+		} else if text, _ := d.Text(bufPath); got != want || len(drafts) != 0 || !strings.Contains(text, "- FACT\n- WROTE\n") {
+			t.Errorf("appended: %s, drafts %v\n%s", got, drafts, text)
+		}
+	}
+	d := lived(t, map[string]string{notePath: "# 2026-11-30\n\n- an event\n"})
+	e := at(t, d, []string{"close", "--decisions", "CHOSE"},
+		moment{"exchange", notePath, 1, save(d, notePath, "SAVED")},
+		moment{"exchange", notePath, 2, func(durable.Op) error {
+			h, _ := d.Hold(notePath)
+			d.Write(h, "- WROTE\n")
+			return nil
+		}})
+	if e.err() != nil {
+		t.Fatal(e.err())
+	}
+	recovered(t, d)
+	for _, text := range []string{"CHOSE", "SAVED", "WROTE"} {
+		if got := texts(d, text); got != "2026-11-30.md 1" {
+			t.Errorf("close: %s is in %q", text, got)
 		}
 	}
 }
@@ -219,6 +239,132 @@ func TestSavedTwiceAtTheLastMoment(t *testing.T) {
 	run("whole", moment{"", "", 0, func(durable.Op) error { changes++; return nil }})
 	for n := 1; n <= changes; n++ {
 		run(fmt.Sprintf("killed at %d of %d", n, changes), moment{"", "", n, killed})
+	}
+}
+
+// TestSavedOverWithOurs: the second save has what mem had brought: it is there
+// once. One of a note that lost its closure gets it again.
+func TestSavedOverWithOurs(t *testing.T) {
+	d := lived(t, nil)
+	if e := at(t, d, []string{"note", "FACT"}, moment{"exchange", bufPath, 1, save(d, bufPath, "OLDER")}, moment{"exchange", bufPath, 2, save(d, bufPath, "NEWER")}); e.err() != nil {
+		t.Fatal(e.err())
+	}
+	recovered(t, d)
+	if got := texts(d, "FACT") + "; " + texts(d, "NEWER"); got != "working-buffer.md 1; working-buffer.md 1" || !strings.HasSuffix(texts(d, "OLDER"), ".md.md 1") && strings.Contains(texts(d, "OLDER"), ",") {
+		t.Error(got, texts(d, "OLDER"))
+	}
+	for how, second := range map[string]func(*faultfs.Disk, string) func(durable.Op) error{
+		"with it": func(d *faultfs.Disk, _ string) func(durable.Op) error { return save(d, notePath, "NEWER") },
+		"without": func(d *faultfs.Disk, before string) func(durable.Op) error {
+			return func(durable.Op) error { d.Save(notePath, withLine(before, "- NEWER\n")); return nil }
+		},
+	} {
+		d := lived(t, map[string]string{notePath: "# 2026-11-30\n\n- an event\n"})
+		before, _ := d.Text(notePath)
+		if e := at(t, d, []string{"close", "--decisions", "CHOSE"}, moment{"exchange", notePath, 1, save(d, notePath, "OLDER")}, moment{"exchange", notePath, 2, second(d, before)}); e.err() != nil {
+			t.Fatal(e.err())
+		}
+		recovered(t, d)
+		if text, _ := d.Text(notePath); strings.Count(text, "CHOSE") != 1 || strings.Count(text, "NEWER") != 1 || strings.Count(text, "Decisions:") != 1 {
+			t.Errorf("%s: %s", how, text)
+		}
+	}
+}
+
+// TestFailsAtTheLastMoment: an exchange that fails, the first or one that takes
+// it back, is told, and recovery brings all of it in order.
+func TestFailsAtTheLastMoment(t *testing.T) {
+	for n := 1; n <= 3; n++ {
+		d := lived(t, nil)
+		text, _ := d.Text(bufPath)
+		moments := []moment{
+			{"exchange", bufPath, 1, func(durable.Op) error { d.Save(bufPath, withLine(text, "- OLDER\n")); return nil }},
+			{"exchange", bufPath, 2, func(durable.Op) error { d.Save(bufPath, withLine(text, "- NEWER\n")); return nil }},
+		}[:min(n, 2)]
+		e := at(t, d, []string{"note", "FACT"}, append(moments, moment{"exchange", bufPath, n, failsWith(syscall.EIO)})...)
+		if e.err() == nil || !strings.Contains(e.errout, "input/output error") {
+			t.Errorf("the %d. fails: %d %s%s", n, e.code, e.out, e.errout)
+		}
+		recovered(t, d)
+		b, _ := d.Text(bufPath)
+		if last := []string{"OLDER", "NEWER"}[min(n, 2)-1]; strings.Count(b, last) != 1 || strings.Count(b, "FACT") != 1 || texts(d, "OLDER") == "" {
+			t.Errorf("the %d. fails: %s is not in place:\n%s%s", n, last, b, texts(d, "OLDER"))
+		}
+	}
+}
+
+// TestMomentsWithoutExchange: the same where names cannot be exchanged. There
+// is a second name of the old text for a moment, which is what an editor may
+// save over, append to, or write anew.
+func TestMomentsWithoutExchange(t *testing.T) {
+	hold := func(d *faultfs.Disk, f func(faultfs.Handle)) func(durable.Op) error {
+		return func(durable.Op) error {
+			h, ok := d.Hold(bufPath)
+			if !ok {
+				return errors.New("it is not there")
+			}
+			f(h)
+			return nil
+		}
+	}
+	for what, do := range map[string]func(*faultfs.Disk) func(durable.Op) error{
+		"nothing": func(*faultfs.Disk) func(durable.Op) error { return failsWith(nil) },
+		"save":    func(d *faultfs.Disk) func(durable.Op) error { return save(d, bufPath, "WROTE") },
+		"append": func(d *faultfs.Disk) func(durable.Op) error {
+			return hold(d, func(h faultfs.Handle) { d.Write(h, "- WROTE\n") })
+		},
+		"rewrite": func(d *faultfs.Disk) func(durable.Op) error {
+			return hold(d, func(h faultfs.Handle) { d.Rewrite(h, func(s string) string { return withLine(s, "- WROTE\n") }) })
+		},
+	} {
+		for _, links := range []bool{true, false} {
+			name := fmt.Sprintf("%s, links %v", what, links)
+			d := lived(t, nil)
+			d.NoExchange, d.NoLinks = true, !links
+			kind := map[bool]string{true: "link", false: "create"}[links]
+			linked := false
+			e := at(t, d, []string{"note", "FACT"}, moment{kind, ".old.tmp", 1, func(durable.Op) error { linked = true; return nil }},
+				moment{"syncdir", "memory", 0, func(op durable.Op) error {
+					if !linked || op.Name != "memory" {
+						return nil
+					}
+					linked = false
+					return do(d)(op)
+				}})
+			if e.err() != nil || strings.Contains(e.errout, "degraded") == links && (what == "nothing" || links) {
+				t.Errorf("%s: %v %s", name, e.err(), e.errout)
+			}
+			recovered(t, d)
+			want := map[bool]string{true: "", false: "working-buffer.md 1"}[what == "nothing"]
+			if got := texts(d, "WROTE"); got != want || texts(d, "FACT") != "working-buffer.md 1" || len(named(d, "memory/handoff-inbox/")) != 0 {
+				t.Errorf("%s: %q, the fact is in %q, drafts %v", name, got, texts(d, "FACT"), named(d, "memory/handoff-inbox/"))
+			}
+		}
+	}
+	// Killed then, and the old text saved anew, as another file: the second name
+	// stays in the trash under a number that no step has, also where that is taken.
+	for taken, want := range []int{1000, 1001} {
+		d := lived(t, nil)
+		d.NoExchange = true
+		linked := false
+		at(t, d, []string{"note", "FACT"}, moment{"link", ".old.tmp", 1, func(durable.Op) error { linked = true; return nil }}, moment{"syncdir", "memory", 0, func(durable.Op) error {
+			if linked {
+				panic(powerCut{})
+			}
+			return nil
+		}})
+		text, _ := d.Text(bufPath)
+		d.Save(bufPath, text)
+		if taken == 1 {
+			at(t, d, []string{"recover"}, moment{"move", "-1000-", 1, func(op durable.Op) error { d.Put(op.To, text); return nil }})
+		}
+		recovered(t, d)
+		if got := texts(d, "FACT"); got != "working-buffer.md 1" {
+			t.Error(got)
+		}
+		if names := named(d, fmt.Sprintf("-%d-", want)); len(names) != 1 || !strings.HasPrefix(names[0], ".mem/trash/") {
+			t.Errorf("the second name did not go to number %d: %v", want, named(d, ".mem/trash/"))
+		}
 	}
 }
 
@@ -596,6 +742,146 @@ func TestFailedRotations(t *testing.T) {
 			t.Error(got)
 		}
 	})
+}
+
+// TestLateIsFoundAtOnce: what is written to the replaced file while mem is at
+// work is carried over by that same command.
+func TestLateIsFoundAtOnce(t *testing.T) {
+	for _, exchange := range []bool{true, false} {
+		d := lived(t, nil)
+		d.NoExchange = !exchange
+		h, _ := d.Hold(bufPath)
+		if e := at(t, d, []string{"note", "FACT"}, moment{"move", ".mem/trash/", 1, func(durable.Op) error { d.Write(h, "- LATE\n"); return nil }}); e.err() != nil {
+			t.Fatal(e.err())
+		}
+		if got := texts(d, "LATE") + "; " + texts(d, "FACT"); got != "working-buffer.md 1; working-buffer.md 1" {
+			t.Errorf("exchange %v: %s", exchange, got)
+		}
+		recovered(t, d)
+	}
+}
+
+// receiptsBy counts the receipts of a command.
+func receiptsBy(d *faultfs.Disk, command string) (n int) {
+	for _, name := range named(d, ".mem/receipts/") {
+		text, _ := d.Text(name)
+		var p plan.Plan
+		if json.Unmarshal([]byte(text), &p) == nil && p.Command == command {
+			n++
+		}
+	}
+	return n
+}
+
+// TestRotationGoesOnElsewhere: a rotation that was killed, or could not land, is
+// finished as the transaction it is, also in a copy of the workspace, where
+// every file has another number. Nothing is left for the look at leftovers.
+func TestRotationGoesOnElsewhere(t *testing.T) {
+	for what, m := range map[string]moment{
+		"before the exchange":      {"exchange", bufPath, 1, killed},
+		"before the buffer's move": {"move", bufPath, 1, killed},
+		"after the exchange":       {"create", "memory/episodic/.mem-", 1, killed},
+		"before the note's move":   {"move", notePath, 1, killed},
+		"before the sealed goes":   {"move", ".mem/trash/", 1, killed},
+		"no landing":               {"move", notePath, 0, failsWith(syscall.EIO)},
+	} {
+		for _, copied := range []bool{false, true} {
+			for _, exchange := range []bool{true, false} {
+				if !exchange && m.kind == "exchange" || exchange && what == "before the buffer's move" {
+					continue
+				}
+				d := begun(t)
+				d.NoExchange = !exchange
+				text, _ := d.Text(bufPath)
+				at(t, d, []string{"rotate", "--force"}, m)
+				if copied {
+					d.Renumber()
+				}
+				recovered(t, d)
+				fresh, _ := d.Text(bufPath)
+				if got := texts(d, "LINE"); got != "2026-11-30.md 1" || fresh == text || fresh == "" || receiptsBy(d, "rotate") != 1 || receiptsBy(d, "recover") != 0 {
+					t.Errorf("%s, copied %v, exchange %v: the line is in %q, %d receipts of rotate, %d of recover", what, copied, exchange, got, receiptsBy(d, "rotate"), receiptsBy(d, "recover"))
+				}
+			}
+		}
+	}
+}
+
+// TestPublishFails: a plan that could not be written down changes nothing and
+// leaves nothing; one that may stand there is finished by recovery.
+func TestPublishFails(t *testing.T) {
+	d := lived(t, nil)
+	e := at(t, d, []string{"note", "FACT"}, moment{"rename", ".mem/tx/", 1, failsWith(syscall.EIO)})
+	if e.err() == nil || strings.Contains(e.errout, "left open") || len(named(d, ".mem-"))+len(named(d, ".mem/tx/")) != 0 || texts(d, "FACT") != "" {
+		t.Errorf("%d %s; left %v %v", e.code, e.errout, named(d, ".mem-"), named(d, ".mem/tx/"))
+	}
+	d = lived(t, nil)
+	e = at(t, d, []string{"note", "FACT"}, moment{"syncdir", ".mem/tx", 1, failsWith(syscall.EIO)})
+	if e.err() == nil || !strings.Contains(e.errout, "left open") {
+		t.Errorf("%d %s", e.code, e.errout)
+	}
+	recovered(t, d)
+	if got := texts(d, "FACT"); got != "working-buffer.md 1" {
+		t.Error(got)
+	}
+}
+
+// TestSyncOfAllFails: where many files are made durable at once and that fails,
+// none of them is put in place.
+func TestSyncOfAllFails(t *testing.T) {
+	files := map[string]string{}
+	for i := range 12 {
+		files[fmt.Sprintf("%s/%d.md", boxDir, i)] = cardHandoff(i)
+	}
+	d := lived(t, files)
+	if err := d.Remove(markFile); err != nil {
+		t.Fatal(err)
+	}
+	e := at(t, d, []string{"ingest"}, moment{"syncall", "", 1, failsWith(syscall.EIO)})
+	if e.err() == nil || !strings.Contains(e.errout, "input/output error") || len(named(d, "memory/cards/")) != 0 {
+		t.Errorf("%d %s%s %v", e.code, e.out, e.errout, named(d, "memory/cards/"))
+	}
+}
+
+// TestRefusedDirectory: a month that cannot be made keeps its note where it is,
+// and no other; one that is taken away is made anew.
+func TestRefusedDirectory(t *testing.T) {
+	notes := map[string]string{oldDay: "# 2026-01-05\n\n- FACT\n", "memory/episodic/2026-02-06.md": "# 2026-02-06\n\n- SIX\n"}
+	d := lived(t, notes)
+	at(t, d, []string{"archive"}, moment{"mkdir", "memory/archive/2026/01", 0, failsWith(syscall.EPERM)})
+	recovered(t, d)
+	if a, b := named(d, "2026-01-05.md"), named(d, "2026-02-06.md"); !slices.Equal(a, []string{oldDay}) || !slices.Equal(b, []string{"memory/archive/2026/02/2026-02-06.md"}) {
+		t.Error(a, b)
+	}
+	d = lived(t, notes)
+	at(t, d, []string{"archive"}, moment{"move", "memory/archive/", 1, killed})
+	if err := errors.Join(d.Remove("memory/archive/2026/01"), d.Remove("memory/archive/2026/02")); err != nil {
+		t.Fatal(err)
+	}
+	recovered(t, d)
+	if a, b := named(d, "2026-01-05.md"), named(d, "2026-02-06.md"); len(a) != 1 || len(b) != 1 || a[0] == oldDay || !strings.HasPrefix(b[0], "memory/archive/") {
+		t.Error(a, b)
+	}
+}
+
+// TestPlanUnderAnotherName: a plan that is not the one of its name is none, and
+// is shown to a person.
+func TestPlanUnderAnotherName(t *testing.T) {
+	d := lived(t, nil)
+	at(t, d, []string{"note", "FACT"}, moment{"exchange", bufPath, 1, killed})
+	open := named(d, ".mem/tx/")
+	if len(open) != 1 {
+		t.Fatal(open)
+	}
+	text, _ := d.Text(open[0])
+	if err := d.Remove(open[0]); err != nil {
+		t.Fatal(err)
+	}
+	d.Put(".mem/tx/20261130T093000.000000Z-000000000000.json", text)
+	e := program{disk: d, at: at0, zone: "UTC"}.run("recover")
+	if e.err() == nil || !strings.Contains(e.out+e.errout, "holds the plan of") || strings.Contains(texts(d, "FACT"), "working-buffer.md 1") {
+		t.Errorf("%d %s%s", e.code, e.out, e.errout)
+	}
 }
 
 // TestUndoOfADirectory: what was archived is gone, and a directory has its name.

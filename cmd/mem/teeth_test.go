@@ -213,6 +213,9 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 	beside := func(bug func(durable.FS) durable.FS, w crash.Writer, kills int, want want) func(crash.Scenario) *crash.Result {
 		return func(c crash.Scenario) *crash.Result {
 			c.Sabotage, c.Check = sabotage(bug), want.beside
+			if strings.HasPrefix(w.Name, "save") {
+				c.Check = want.besideSaves
+			}
 			return crash.Interleave(c, w, kills)
 		}
 	}
