@@ -761,6 +761,22 @@ func TestLateIsFoundAtOnce(t *testing.T) {
 	}
 }
 
+// TestLateIsFoundByALateRecovery: mem was killed, the replaced file was written
+// to, and nobody recovered for months.
+func TestLateIsFoundByALateRecovery(t *testing.T) {
+	d := lived(t, nil)
+	h, _ := d.Hold(bufPath)
+	at(t, d, []string{"note", "FACT"}, moment{"move", ".mem/trash/", 1, killed})
+	d.Write(h, "- LATE\n")
+	p := program{disk: d, at: at0.AddDate(0, 2, 3), zone: "UTC"}
+	if e := p.run("recover"); e.err() != nil {
+		t.Fatal(e.err())
+	}
+	if got := texts(d, "LATE") + "; " + texts(d, "FACT"); got != "working-buffer.md 1; working-buffer.md 1" {
+		t.Error(got)
+	}
+}
+
 // receiptsBy counts the receipts of a command.
 func receiptsBy(d *faultfs.Disk, command string) (n int) {
 	for _, name := range named(d, ".mem/receipts/") {
