@@ -406,15 +406,24 @@ func (j *Journal) replan(p *plan.Plan, i int, tail []byte) (verdict, error) {
 	s.Back = plan.ID{}
 	next := *p
 	next.Steps = slices.Clone(p.Steps)
-	// The abandoned stage leaves through the trash: late writers may hold it.
-	b, sinfo, err := j.read(stale.Name)
-	if err != nil {
-		return look, err
-	}
-	if b != nil {
-		gone := plan.Step{Kind: plan.Trash, Path: stale.Name, Origin: s.Path, Before: stateOf(b, sinfo), Reason: "abandoned stage"}
-		gone.To = plan.TrashName(Root, p.ID, p.At, len(next.Steps), gone.Before)
-		next.Steps = append(next.Steps, gone)
+	// The abandoned stage leaves through the trash, and so does a second name of
+	// what was to be replaced: late writers may hold them.
+	for _, name := range []string{stale.Name, keepName(stale.Name)} {
+		b, sinfo, err := j.read(name)
+		if err != nil {
+			return look, err
+		}
+		if b != nil && cur != nil && sinfo.ID == info.ID { // a second name of what is in place
+			if err := j.Disk.Remove(name); err != nil {
+				return look, err
+			}
+			continue
+		}
+		if b != nil {
+			gone := plan.Step{Kind: plan.Trash, Path: name, Origin: s.Path, Before: stateOf(b, sinfo), Reason: "abandoned stage"}
+			gone.To = plan.TrashName(Root, p.ID, p.At, len(next.Steps), gone.Before)
+			next.Steps = append(next.Steps, gone)
+		}
 	}
 	dir, err := j.restage(&next, i, &s, cur, info)
 	if err != nil {

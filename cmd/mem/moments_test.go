@@ -334,11 +334,39 @@ func TestMomentsWithoutExchange(t *testing.T) {
 			if e.err() != nil || strings.Contains(e.errout, "degraded") == links && (what == "nothing" || links) {
 				t.Errorf("%s: %v %s", name, e.err(), e.errout)
 			}
+			if left := named(d, ".mem-"); len(left) != 0 {
+				t.Errorf("%s: left over: %v", name, left)
+			}
 			recovered(t, d)
 			want := map[bool]string{true: "", false: "working-buffer.md 1"}[what == "nothing"]
 			if got := texts(d, "WROTE"); got != want || texts(d, "FACT") != "working-buffer.md 1" || len(named(d, "memory/handoff-inbox/")) != 0 {
 				t.Errorf("%s: %q, the fact is in %q, drafts %v", name, got, texts(d, "FACT"), named(d, "memory/handoff-inbox/"))
 			}
+		}
+	}
+	// Killed then, and written anew in place, through a descriptor that is held on:
+	// what comes through that later stands once.
+	d := lived(t, nil)
+	d.NoExchange = true
+	h, _ := d.Hold(bufPath)
+	linked := false
+	at(t, d, []string{"note", "FACT"}, moment{"link", ".old.tmp", 1, func(durable.Op) error { linked = true; return nil }}, moment{"syncdir", "memory", 0, func(durable.Op) error {
+		if linked {
+			panic(powerCut{})
+		}
+		return nil
+	}})
+	d.Rewrite(h, func(s string) string { return withLine(s, "- WROTE\n") })
+	recovered(t, d)
+	d.Now = at0.Add(1e9)
+	d.Write(h, "- LATE\n")
+	if e := (program{disk: d, at: at0, zone: "UTC"}).run("recover"); e.err() != nil {
+		t.Error(e.err())
+	}
+	recovered(t, d)
+	for _, text := range []string{"FACT", "WROTE", "LATE"} {
+		if got := texts(d, text); got != "working-buffer.md 1" {
+			t.Errorf("rewritten in place: %s is in %q", text, got)
 		}
 	}
 	// Killed then, and the old text saved anew, as another file: the second name
@@ -355,6 +383,9 @@ func TestMomentsWithoutExchange(t *testing.T) {
 		}})
 		text, _ := d.Text(bufPath)
 		d.Save(bufPath, text)
+		if e := at(t, d, []string{"recover"}, moment{"move", "-1000-", 1, failsWith(syscall.EIO)}); e.err() == nil || !strings.Contains(e.out+e.errout, "input/output error") {
+			t.Errorf("%d %s%s", e.code, e.out, e.errout)
+		}
 		if taken == 1 {
 			at(t, d, []string{"recover"}, moment{"move", "-1000-", 1, func(op durable.Op) error { d.Put(op.To, text); return nil }})
 		}
@@ -820,6 +851,32 @@ func TestRotationGoesOnElsewhere(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestCutMoveOfTheBuffer: where a move is a link and an unlink, and mem is
+// killed between them, the rotation goes on from there.
+func TestCutMoveOfTheBuffer(t *testing.T) {
+	d := begun(t)
+	d.NoExchange = true
+	at(t, d, []string{"rotate", "--force"}, moment{"move", bufPath, 1, killed})
+	if err := d.Link(bufPath, bufPath+".rotating"); err != nil {
+		t.Fatal(err)
+	}
+	recovered(t, d)
+	if text, _ := d.Text(bufPath); texts(d, "LINE") != "2026-11-30.md 1" || !strings.Contains(text, "last_active:") || receiptsBy(d, "rotate") != 1 || receiptsBy(d, "recover") != 0 {
+		t.Errorf("the line is in %q, %d receipts of rotate, %d of recover\n%s", texts(d, "LINE"), receiptsBy(d, "rotate"), receiptsBy(d, "recover"), text)
+	}
+}
+
+// TestUnfitAtTheLastMoment: a buffer that was saved as UTF-16 just before it is
+// sealed waits for a person, and the rotation is over.
+func TestUnfitAtTheLastMoment(t *testing.T) {
+	const utf16 = "\xff\xfea\x00\n\x00"
+	d := begun(t)
+	e := at(t, d, []string{"rotate", "--force"}, moment{"exchange", bufPath, 1, func(durable.Op) error { d.Save(bufPath, utf16); return nil }})
+	if text, _ := d.Text(bufPath + ".pending"); text != utf16 || len(named(d, ".mem/tx/"))+len(named(d, ".lock")) != 0 || receiptBy(t, d, "rotate").Outcome != plan.Conflict {
+		t.Errorf("%d %s%s: %q %v", e.code, e.out, e.errout, text, append(named(d, ".mem/tx/"), named(d, ".lock")...))
 	}
 }
 
