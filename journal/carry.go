@@ -270,19 +270,38 @@ func (j *Journal) settle(p *plan.Plan, i int, info durable.Info) (verdict, error
 	if err != nil {
 		return look, err
 	}
-	if j.says(*s, cur) {
+	if j.says(*s, cur, old) {
 		return landed, nil
 	}
 	return j.replan(p, i, nil)
 }
 
-// says reports whether a text holds what a step was to bring into it.
-func (j *Journal) says(s plan.Step, b []byte) bool {
-	if s.Kind == plan.Append {
-		return len(whole(b, s.Text)) > 0 || len(whole(b, s.Added)) > 0
+// says reports whether a text holds what a step was to bring into it: for an
+// append, any of its lines more often than the text that it was not in. Somebody
+// may have changed the others since.
+func (j *Journal) says(s plan.Step, b, without []byte) bool {
+	if s.Kind == plan.Edit {
+		next, _, err := j.Place(s, b)
+		return err == nil && bytes.Equal(next, b)
 	}
-	next, _, err := j.Place(s, b)
-	return err == nil && bytes.Equal(next, b)
+	have, had := countLines(b), countLines(without)
+	for line := range countLines(s.Text) {
+		if have[line] > had[line] {
+			return true
+		}
+	}
+	return false
+}
+
+// countLines counts the lines of a text that are not blank.
+func countLines(b []byte) map[string]int {
+	lines := map[string]int{}
+	for l := range bytes.Lines(b) {
+		if l = bytes.TrimSpace(l); len(l) > 0 {
+			lines[string(l)]++
+		}
+	}
+	return lines
 }
 
 // grownBy tells whether b is a state's content with something added, and what.

@@ -196,3 +196,26 @@ func TestGrownBy(t *testing.T) {
 		t.Errorf("what was empty: %q, %v", got, ok)
 	}
 }
+
+// An append stands in a text where any of its lines is there more often than
+// without it.
+func TestSays(t *testing.T) {
+	j := &Journal{}
+	for _, c := range []struct {
+		text, now, without string
+		want               bool
+	}{
+		{"- a\n", "x\n- a\n", "x\n", true},
+		{"- a\n", "x\n", "x\n", false},
+		{"- a\n", "x\n- a\n", "x\n- a\n", false}, // it said that before
+		{"- a\n", "x\n- a\n- a\n", "x\n- a\n", true},
+		{"- a\n- b\n", "x\n- b, changed\n- a\n", "x\n", true},
+		{"\n- a\n\n", "x\n\n\n", "x\n", false}, // blank lines say nothing
+		{"- a\n", "x\r\n  - a\r\n", "x\r\n", true},
+		{"- a\n", "", "x\n", false},
+	} {
+		if got := j.says(plan.Step{Kind: plan.Append, Text: []byte(c.text)}, []byte(c.now), []byte(c.without)); got != c.want {
+			t.Errorf("%q in %q, without it %q: %v", c.text, c.now, c.without, got)
+		}
+	}
+}
