@@ -200,6 +200,7 @@ func TestLegacyByAge(t *testing.T) {
 		"no day of the calendar":  {"a.md", "2026-11-19 2026-11-31", 10, false, "archived: 11 days old, more than 10"},
 		"digits beside it: 0":     {"a.md", "02026-11-19 2026-11-300", 10, false, "kept: has no date; --legacy moves it"},
 		"digits beside it: 9":     {"a.md", "92026-11-19 2026-11-309", 10, false, "kept: has no date; --legacy moves it"},
+		"one begins in another":   {"a.md", "- ERR-0001-02-2026-11-19 x", 10, false, "archived: 11 days old, more than 10"},
 		"letters beside it":       {"a.md", "v2026-11-19z", 10, false, "archived: 11 days old, more than 10"},
 		"no date":                 {"a.md", "text", 10, false, "kept: has no date; --legacy moves it"},
 		"for ever":                {"a.md", "2026-11-19", 0, false, "kept: 11 days old, 0 stay" + stays},

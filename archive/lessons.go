@@ -220,15 +220,20 @@ var anyDay = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[
 func newest(text, today string) string {
 	digit := func(i int) bool { return i >= 0 && i < len(text) && text[i] >= '0' && text[i] <= '9' }
 	best := ""
-	for _, at := range anyDay().FindAllStringIndex(text, -1) {
-		if digit(at[0]-1) || digit(at[1]) {
+	for from := 0; ; {
+		at := anyDay().FindStringIndex(text[from:])
+		if at == nil {
+			return best
+		}
+		start, end := from+at[0], from+at[1]
+		from = start + 1 // another may begin in one that is none
+		if digit(start-1) || digit(end) {
 			continue
 		}
-		if s := text[at[0]:at[1]]; tiers.ValidDay(s) && s > best && s <= today {
+		if s := text[start:end]; tiers.ValidDay(s) && s > best && s <= today {
 			best = s
 		}
 	}
-	return best
 }
 
 // Ledger is the set of lessons that were archived, by the folded text of each:

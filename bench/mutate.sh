@@ -15,6 +15,7 @@ if [ ! -x "$bin" ]; then
 	mkdir -p "$(dirname "$bin")"
 	mv "$tmp/gremlins" "$bin"
 fi
+case ${MUTATE_RESULTS:=} in /* | '') ;; *) MUTATE_RESULTS=$PWD/$MUTATE_RESULTS ;; esac
 cd "$here"
 skip=$(go list -f '{{.Dir}}' ./... | sed "s|^$here/*||" | grep -vxE '(durable|journal|buffer|handoff|archive)?' | paste -sd '|' -)
 GOFLAGS="-run=^\$" "$bin" unleash . -i --dry-run --output "$tmp/mutants.json" -E "^($skip)/" > "$tmp/log" 2>&1 || {

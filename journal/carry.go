@@ -140,7 +140,7 @@ func (j *Journal) absent(p *plan.Plan, i int) (again bool, err error) {
 func (j *Journal) stageRemoved(p *plan.Plan, i int) (again bool, err error) {
 	s := &p.Steps[i]
 	if s.Kind == plan.Append || s.Kind == plan.Edit {
-		next, err := j.replan(p, i, nil)
+		next, err := j.replan(p, i, nil, nil)
 		return next == replanned, err
 	}
 	s.Outcome, s.Reason, p.Outcome = plan.Conflict, "stage-removed", plan.Conflict
@@ -215,7 +215,7 @@ func (j *Journal) commit(p *plan.Plan, i int) (verdict, error) {
 		return look, nil // and see what came out
 	}
 	if s.Kind == plan.Append || s.Kind == plan.Edit {
-		return j.replan(p, i, tail)
+		return j.replan(p, i, staged, tail)
 	}
 	return j.conflict(p, i, "target-changed", "found "+plan.StateOf(cur).Hash)
 }
@@ -258,39 +258,78 @@ func (j *Journal) settle(p *plan.Plan, i int, info durable.Info) (verdict, error
 	if terr == nil && plan.ID(target.ID) == s.Stage.File {
 		return j.swapBack(p, i, info) // somebody saved in between
 	}
+	return j.savedOver(p, i, old)
+}
+
+// savedOver: what was put in place has been saved over, and what came out of the
+// exchange, old, was saved before it. That goes to the review inbox. Whoever
+// saved last may have read the file before the exchange.
+func (j *Journal) savedOver(p *plan.Plan, i int, old []byte) (verdict, error) {
+	s := &p.Steps[i]
 	if err := j.draft(p, s, "saved-during-write", old); err != nil {
 		return look, err
 	}
 	if s.Kind != plan.Append && s.Kind != plan.Edit {
 		return landed, nil
 	}
-	// Somebody has saved over what was in place for a moment, from what may have
-	// been read before.
-	cur, _, err := j.read(s.Path)
-	if err != nil {
-		return look, err
+	if moved, err := j.beside(path.Dir(s.Path), s.Stage.File); err != nil || moved {
+		return landed, err // somebody has moved it aside, with all that is in it
 	}
-	if j.says(*s, cur, old) {
+	cur, _, unfit := j.read(s.Path)
+	if unfit != nil && !errors.Is(unfit, durable.ErrNotRegular) && !errors.Is(unfit, durable.ErrTooLarge) {
+		return look, unfit
+	}
+	if unfit == nil {
+		if j.says(*s, cur, old) {
+			return landed, nil
+		}
+		if _, _, unfit = j.Place(*s, cur); unfit == nil {
+			return j.replan(p, i, old, nil)
+		}
+	}
+	if s.Kind == plan.Edit { // it brings no text
+		p.Notices = appendNew(p.Notices, s.Path+": left as somebody saved it: "+unfit.Error())
 		return landed, nil
 	}
-	return j.replan(p, i, nil)
+	// The outcome is the plan's, not the step's: what is staged is somebody's text.
+	text := slices.Concat(s.Text, s.Tail)
+	s.Reason, s.To, p.Outcome = "target-unfit: "+unfit.Error(), j.draftName(*p, *s, plan.Hash(text)), plan.Conflict
+	if err := j.draft(p, s, "target-unfit", text); err != nil {
+		return look, err
+	}
+	return landed, j.publish(*p)
+}
+
+// beside reports whether a file is in a directory, under any name.
+func (j *Journal) beside(dir string, file plan.ID) (bool, error) {
+	entries, err := j.Disk.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	for _, e := range entries {
+		if info, err := j.Disk.Lstat(path.Join(dir, e.Name())); err == nil && plan.ID(info.ID) == file {
+			return true, nil
+		}
+	}
+	return false, err
 }
 
 // says reports whether a text holds what a step was to bring into it: for an
-// append, any of its lines more often than the text that it was not in. Somebody
+// append, half of its lines more often than the text that it was not in. Somebody
 // may have changed the others since.
 func (j *Journal) says(s plan.Step, b, without []byte) bool {
 	if s.Kind == plan.Edit {
 		next, _, err := j.Place(s, b)
 		return err == nil && bytes.Equal(next, b)
 	}
-	have, had := countLines(b), countLines(without)
-	for line := range countLines(s.Text) {
+	have, had, ours := countLines(b), countLines(without), countLines(s.Text)
+	n := 0
+	for line := range ours {
 		if have[line] > had[line] {
-			return true
+			n++
 		}
 	}
-	return false
+	return n > 0 && 2*n >= len(ours)
 }
 
 // countLines counts the lines of a text that are not blank.
@@ -410,7 +449,7 @@ func (j *Journal) dropKept(p *plan.Plan, i int, keep string, links bool) error {
 
 // replan plans an append again on what the target holds now, with what was
 // written to the staged copy meanwhile.
-func (j *Journal) replan(p *plan.Plan, i int, tail []byte) (verdict, error) {
+func (j *Journal) replan(p *plan.Plan, i int, seen, tail []byte) (verdict, error) {
 	s := p.Steps[i]
 	cur, info, err := j.read(s.Path)
 	if err != nil {
@@ -427,18 +466,24 @@ func (j *Journal) replan(p *plan.Plan, i int, tail []byte) (verdict, error) {
 	next.Steps = slices.Clone(p.Steps)
 	// The abandoned stage leaves through the trash, and so does a second name of
 	// what was to be replaced: late writers may hold them.
+	second := false
 	for _, name := range []string{stale.Name, keepName(stale.Name)} {
 		b, sinfo, err := j.read(name)
 		if err != nil {
 			return look, err
 		}
 		if b != nil && cur != nil && sinfo.ID == info.ID { // a second name of what is in place
-			if err := j.Disk.Remove(name); err != nil {
+			if name == stale.Name {
+				second = true // goes when the new plan stands
+			} else if err := j.Disk.Remove(name); err != nil {
 				return look, err
 			}
 			continue
 		}
 		if b != nil {
+			if name == stale.Name && seen != nil {
+				b = seen // what was added to it since is a late write, and told by the name
+			}
 			gone := plan.Step{Kind: plan.Trash, Path: name, Origin: s.Path, Before: stateOf(b, sinfo), Reason: "abandoned stage"}
 			gone.To = plan.TrashName(Root, p.ID, p.At, len(next.Steps), gone.Before)
 			next.Steps = append(next.Steps, gone)
@@ -458,6 +503,9 @@ func (j *Journal) replan(p *plan.Plan, i int, tail []byte) (verdict, error) {
 		return look, err
 	}
 	*p = next
+	if second {
+		return replanned, j.Disk.Remove(stale.Name)
+	}
 	return replanned, nil
 }
 

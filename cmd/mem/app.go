@@ -390,7 +390,8 @@ func (a *app) notCommitted(err error) {
 // conflict is the error for steps that met a changed target.
 func (a *app) conflict(p plan.Plan) error {
 	for _, s := range p.Steps {
-		if s.Outcome != plan.Conflict {
+		drafted := s.Kind == plan.Append && s.To != "" // saved over, and what was to be added is a draft
+		if s.Outcome != plan.Conflict && !drafted {
 			continue
 		}
 		if s.Kind == plan.Seal {
