@@ -329,7 +329,7 @@ func (j *Journal) says(s plan.Step, b, without []byte) bool {
 			n++
 		}
 	}
-	return n > 0 && 2*n >= len(ours)
+	return 2*n >= len(ours)
 }
 
 // countLines counts the lines of a text that are not blank.

@@ -197,7 +197,7 @@ func TestGrownBy(t *testing.T) {
 	}
 }
 
-// An append stands in a text where any of its lines is there more often than
+// An append stands in a text where half of its lines are there more often than
 // without it.
 func TestSays(t *testing.T) {
 	j := &Journal{}
@@ -213,6 +213,10 @@ func TestSays(t *testing.T) {
 		{"\n- a\n\n", "x\n\n\n", "x\n", false}, // blank lines say nothing
 		{"- a\n", "x\r\n  - a\r\n", "x\r\n", true},
 		{"- a\n", "", "x\n", false},
+		{"a\nb\nc\nd\n", "x\na\nb\n", "x\n", true}, // half of it
+		{"a\nb\nc\nd\n", "x\na\n", "x\n", false},
+		{"a\nb\nc\n", "x\na\n", "x\n", false},
+		{"\n", "x\n", "x\n", true}, // nothing is to be said
 	} {
 		if got := j.says(plan.Step{Kind: plan.Append, Text: []byte(c.text)}, []byte(c.now), []byte(c.without)); got != c.want {
 			t.Errorf("%q in %q, without it %q: %v", c.text, c.now, c.without, got)
