@@ -1,8 +1,8 @@
 #!/bin/sh
 # Mutation testing of durable, journal, buffer, handoff and archive. mutate.sh
 # [FILE]: only files that match (a regular expression). gremlins finds the
-# mutants; bench/mutants puts each before the tests, in stages (its own way of
-# running them would build and run all of them for each). MUTATE_RESULTS=FILE
+# mutants; bench/mutants puts each before the tests that reach it (gremlins' own
+# way of running them would build and run everything for each). MUTATE_RESULTS=FILE
 # keeps the outcomes, for a second run on what lived.
 set -eu
 version=v0.6.0

@@ -303,15 +303,22 @@ func (j *Journal) savedOver(p *plan.Plan, i int, old []byte) (verdict, error) {
 // beside reports whether a file is in a directory, under any name.
 func (j *Journal) beside(dir string, file plan.ID) (bool, error) {
 	entries, err := j.Disk.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return false, err
 	}
 	for _, e := range entries {
-		if info, err := j.Disk.Lstat(path.Join(dir, e.Name())); err == nil && plan.ID(info.ID) == file {
+		info, err := j.Disk.Lstat(path.Join(dir, e.Name()))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err // it may be the one: nothing is planned again on a guess
+		}
+		if err == nil && plan.ID(info.ID) == file {
 			return true, nil
 		}
 	}
-	return false, err
+	return false, nil
 }
 
 // says reports whether a text holds what a step was to bring into it: for an
@@ -447,8 +454,10 @@ func (j *Journal) dropKept(p *plan.Plan, i int, keep string, links bool) error {
 	}
 }
 
-// replan plans an append again on what the target holds now, with what was
-// written to the staged copy meanwhile.
+// replan plans an append or an edit again on what the target holds now, with
+// tail, which was written to the staged copy meanwhile. seen is what the staged
+// name was found to hold, nil where nothing is there; what it holds beyond that
+// is a late write.
 func (j *Journal) replan(p *plan.Plan, i int, seen, tail []byte) (verdict, error) {
 	s := p.Steps[i]
 	cur, info, err := j.read(s.Path)
